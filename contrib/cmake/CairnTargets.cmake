@@ -1,0 +1,28 @@
+# Helpers that give every target the same warnings, include root and sanitizers.
+
+add_library(cairn_flags INTERFACE)
+target_include_directories(cairn_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+target_compile_options(cairn_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>
+  $<$<BOOL:${CAIRN_WERROR}>:-Werror>)
+if(CAIRN_SANITIZE)
+  add_compile_options(-fsanitize=${CAIRN_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${CAIRN_SANITIZE})
+  add_compile_definitions(CAIRN_SANITIZED=1)
+endif()
+
+# cairn_add_part(<name> SOURCES … LIBS …): an internal static library, linked into libcairn.so and the command.
+function(cairn_add_part name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC cairn_flags ${ARG_LIBS})
+endfunction()
+
+# cairn_add_test(<name> SOURCES … LIBS …): a GoogleTest program, one ctest entry for each test in it.
+function(cairn_add_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE cairn_flags ${ARG_LIBS} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+endfunction()

@@ -1,0 +1,46 @@
+// Layout: which pieces of which arrays every rank holds. The planner's input for a save, and its description of a wanted load.
+//
+// Arrays here are in C order: a Fortran array enters with its dimensions reversed (its order is kept as metadata in the index).
+#ifndef CAIRN_PLANNER_LAYOUT_H_
+#define CAIRN_PLANNER_LAYOUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/base/box.h"
+#include "planner/base/dtype.h"
+#include "planner/base/status.h"
+
+namespace cairn {
+
+struct ArraySpec {
+  std::string name;  // the FQN; unique in a layout
+  DType dtype = DType::kF32;
+  bool fortran = false;  // the application's memory order; `shape` is already reversed when set
+  Dims shape;            // global, elements
+
+  friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
+};
+
+// One box of one array in one rank's memory. `ordinal` is its position among the pieces that this rank registered for this array.
+struct Piece {
+  uint32_t array = 0;  // position in Layout::arrays
+  uint32_t rank = 0;
+  uint32_t ordinal = 0;
+  Box box;
+};
+
+struct Layout {
+  uint32_t world_size = 0;
+  std::vector<ArraySpec> arrays;
+  std::vector<Piece> pieces;  // grouped by array, then by rank, then by ordinal
+};
+
+// Checks what every plan relies on: names unique, boxes inside their shapes, ranks below the world size, no hole in any array.
+// kInvalid with the array's name otherwise.
+Status ValidateLayout(const Layout& layout);
+
+}  // namespace cairn
+
+#endif  // CAIRN_PLANNER_LAYOUT_H_

@@ -1,0 +1,176 @@
+/* cairn.h: checkpoint and restart for Slurm jobs. The stable C interface (C, C++, Fortran by iso_c_binding, or dlsym).
+ *
+ * A program that is started by `srun --checkpoint` is saved on preemption, time limit, interval or request, and resumes on whatever nodes
+ * and number of ranks it gets next. Started without, every call below is a cheap no-op that returns CAIRN_OK, so a program needs no
+ * #ifdef and no second code path.
+ *
+ *     cairn_session* s;
+ *     cairn_open(NULL, &s);                                  // every rank
+ *     cairn_add_array(s, "u", &array);                       // what makes up the state
+ *     cairn_restore(s, &report);                             // fills it if there is something to restore
+ *     for (long i = report.step; i < steps; ++i) {
+ *       compute(i);
+ *       cairn_step(s, i + 1);                                // a boundary: the state is consistent here
+ *     }
+ *     cairn_finalize(&s);
+ *
+ * Words. A *member* is a process that opened the session. A *boundary* is a call of cairn_step: every message sent before it was received
+ * before it, and no request is active on registered memory. A *piece* is the part of a global array that one member holds.
+ *
+ * Threads. One thread of a process at a time may be inside a function of a session; cairn_last_error is per thread. Cairn runs threads of
+ * its own, which never call into the program except through the callbacks given here.
+ *
+ * Errors. Every function that can fail returns 0 (CAIRN_OK) or a negative CAIRN_E_* code, and cairn_last_error() tells what, which, why
+ * and what to do. A failed *save* is never returned by cairn_step: it is reported on stderr and the program goes on. No exception and no
+ * signal crosses this interface.
+ *
+ * Ownership. Strings and structures passed in are copied. Memory of arrays and blobs stays the caller's: it must stay valid until
+ * cairn_finalize, or until cairn_update gives another address.
+ */
+#ifndef CAIRN_CAIRN_H_
+#define CAIRN_CAIRN_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CAIRN_ABI_VERSION 1
+
+#if defined(CAIRN_BUILDING)
+#define CAIRN_API __attribute__((visibility("default")))
+#else
+#define CAIRN_API
+#endif
+
+enum {
+  CAIRN_OK = 0,
+  CAIRN_E_INVALID = -1,       /* an argument is wrong */
+  CAIRN_E_MISMATCH = -2,      /* the program's items and the checkpoint's differ: do not run on */
+  CAIRN_E_BUSY = -3,          /* the directory belongs to another live job or step */
+  CAIRN_E_IO = -4,            /* a file could not be read or written, or a mount is missing */
+  CAIRN_E_DAMAGE = -5,        /* no checkpoint without damage is left */
+  CAIRN_E_TIMEOUT = -6,       /* a bound has passed (a member never came, a drain never ended) */
+  CAIRN_E_PEER = -7,          /* a member has gone */
+  CAIRN_E_NO_MEMORY = -8,
+  CAIRN_E_STATE = -9,         /* the call does not fit here (for example cairn_add_array after cairn_restore) */
+  CAIRN_E_INTERNAL = -10
+};
+
+/* The text of the last error in this thread, "" when there was none. Valid until the thread's next call into Cairn. */
+CAIRN_API const char* cairn_last_error(void);
+
+/* CAIRN_ABI_VERSION of the library that is loaded. */
+CAIRN_API int cairn_abi_version(void);
+
+typedef struct cairn_session cairn_session;
+
+typedef struct cairn_open_options {
+  size_t struct_size;   /* sizeof(cairn_open_options) */
+  const char* name;     /* the session's name; NULL = "main". One session of a name per step */
+  int rank;             /* this member's rank among the members; -1 = from the environment (SLURM_PROCID) */
+  int world_size;       /* number of members; 0 = from the environment (SLURM_NTASKS) */
+} cairn_open_options;
+
+/* Opens the session; collective over the members (returns when all of them are there, at most 60 s apart, or CAIRN_OK unprotected with one
+ * warning when they are not). options may be NULL. *session is never NULL on CAIRN_OK. CAIRN_E_BUSY: the directory belongs to another
+ * live job or step, which the message names; running on would be unprotected, and may redo what the other one does. */
+CAIRN_API int cairn_open(const cairn_open_options* options, cairn_session** session);
+
+/* 1 when this life is protected (saves will be made), else 0. */
+CAIRN_API int cairn_active(const cairn_session* session);
+
+/* Element types. The values never change. */
+enum {
+  CAIRN_BOOL = 0, CAIRN_U8, CAIRN_I8, CAIRN_F8_E5M2, CAIRN_F8_E4M3, CAIRN_I16, CAIRN_U16, CAIRN_F16, CAIRN_BF16, CAIRN_I32, CAIRN_U32,
+  CAIRN_F32, CAIRN_F64, CAIRN_I64, CAIRN_U64, CAIRN_C64
+};
+
+enum { CAIRN_ORDER_C = 0, CAIRN_ORDER_FORTRAN = 1 };
+
+#define CAIRN_MAX_DIMS 8
+
+/* A box of the global array in this member's memory. */
+typedef struct cairn_piece {
+  int64_t offset[CAIRN_MAX_DIMS];  /* elements from the array's origin, per dimension */
+  int64_t extent[CAIRN_MAX_DIMS];  /* elements, per dimension; any 0 = an empty piece */
+  int64_t stride[CAIRN_MAX_DIMS];  /* elements between neighbours, per dimension; all 0 = dense in the array's order */
+  void* data;                      /* the box's first element (not the halo's) */
+} cairn_piece;
+
+typedef struct cairn_array {
+  size_t struct_size;              /* sizeof(cairn_array) */
+  int dtype;                       /* CAIRN_F64, … */
+  int order;                       /* CAIRN_ORDER_C or CAIRN_ORDER_FORTRAN: which dimension is dense when strides are all 0 */
+  int ndim;                        /* 0 … CAIRN_MAX_DIMS; 0 = a scalar */
+  int64_t shape[CAIRN_MAX_DIMS];   /* the global shape, elements */
+  int piece_count;                 /* pieces of this member; 0 = it holds none, yet knows the array */
+  const cairn_piece* pieces;
+} cairn_array;
+
+/* Adds an array to the state, before cairn_restore. Every member adds every array, with the same dtype, order and global shape, and its own
+ * pieces; together the pieces must cover the array. Equal pieces on several members are replicas: they must hold equal bytes, and are
+ * written once. name: UTF-8, unique, not empty, without '\0'. */
+CAIRN_API int cairn_add_array(cairn_session* session, const char* name, const cairn_array* array);
+
+/* What becomes of a blob when the number of members changes between a save and the restore. With an equal number every member gets its own
+ * bytes back. Recorded in the checkpoint. */
+enum {
+  CAIRN_BLOB_REFUSE = 0,  /* the restore fails with CAIRN_E_MISMATCH */
+  CAIRN_BLOB_RESEED = 1,  /* not restored; the report counts it in `reset`: the program makes new ones */
+  CAIRN_BLOB_DROP = 2     /* not restored, on purpose; the report counts it in `reset` */
+};
+
+/* Adds `size` bytes of this member's own (a random generator's state, say), before cairn_restore. The size may differ between members but
+ * not between a save and its restore. At most 64 KiB; use an array of CAIRN_U8 for more. */
+CAIRN_API int cairn_add_blob(cairn_session* session, const char* name, void* data, size_t size, int policy);
+
+/* Gives a new address to the piece-th piece of an array (or, with piece 0, to a blob). For programs that swap buffers: cheap, call it each
+ * time before cairn_step. */
+CAIRN_API int cairn_update(cairn_session* session, const char* name, int piece, void* data);
+
+/* The same by number: items are numbered from 0 in the order of this member's cairn_add_* calls. */
+CAIRN_API int cairn_update_item(cairn_session* session, int item, int piece, void* data);
+
+typedef struct cairn_report {
+  size_t struct_size;      /* set by the caller: sizeof(cairn_report) */
+  int restored;            /* 1 when a checkpoint was loaded */
+  int64_t step;            /* the count of cairn_step calls at the save; 0 when nothing was loaded */
+  int64_t label;           /* the label given to cairn_step at the save; 0 when nothing was loaded */
+  int world_size_saved;    /* members of the life that saved */
+  int items_loaded;
+  int items_reset;         /* blobs that their policy left alone */
+  int finished;            /* 1 when the run was finished: there is nothing left to do */
+} cairn_report;
+
+/* Loads the newest valid checkpoint of the run into the registered memory, or nothing when there is none; collective. Required, once, before
+ * the first cairn_step. A damaged checkpoint is named, marked and passed over for the next older one. On any error no rank may run on: the
+ * memory may be partly overwritten. report may be NULL. */
+CAIRN_API int cairn_restore(cairn_session* session, cairn_report* report);
+
+/* A boundary. label: the program's own step number, for people; equal on all members. Costs one atomic store and load unless a save is
+ * agreed on for this boundary; then returns after this member's state was copied. Returns CAIRN_OK, also when a save failed. */
+CAIRN_API int cairn_step(cairn_session* session, int64_t label);
+
+/* Between these two calls the state does not change (validation, waiting for data), and a save may be made at any moment. */
+CAIRN_API int cairn_quiet_begin(cairn_session* session);
+CAIRN_API int cairn_quiet_end(cairn_session* session);
+
+/* Asks for a save at one of the next boundaries; any member may, one is enough. tag: NULL, or a name that keeps the checkpoint from being
+ * pruned. Returns at once. */
+CAIRN_API int cairn_save(cairn_session* session, const char* tag);
+
+/* Waits until no save that this member knows of is under way, at most timeout_ms (-1 = no bound). CAIRN_E_TIMEOUT when the bound passed. */
+CAIRN_API int cairn_wait(cairn_session* session, int timeout_ms);
+
+/* Ends the session; collective. Saves once if the run moved on since its last save, waits until that is durable, records that the run is
+ * finished and frees the session; *session becomes NULL. A process that exits without it leaves a run that can be resumed. */
+CAIRN_API int cairn_finalize(cairn_session** session);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CAIRN_CAIRN_H_ */

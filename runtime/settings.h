@@ -1,0 +1,87 @@
+// Settings: the resolved values of settings.def for one step, parsed and checked.
+//
+// Types of settings.def and their forms (all are refused with the accepted forms otherwise):
+//   INTERVAL  on | off | auto | DURATION | <n>steps; "", "(null)" (a bare option) = auto. A bare number is refused: its unit is missing.
+//   DURATION  <number>{ms,s,m,h,d}; also [D-]HH:MM:SS as Slurm writes it
+//   NOTICE    auto | DURATION      LOCAL  auto | none | absolute directory    MODE  octal 0400 … 0777    COUNT  integer ≥ 1
+//   TRIGGERS  all | comma-separated preempt, timelimit, request, interval, end        RESUME  auto | never | require | <step>
+//   AFTER     auto | requeue | wait | exit[=CODE]       SIGNAL  none | USR1 | SIGUSR1 | number      KEEP  last=N (N ≥ 1)
+//   BOOL      yes | no | 1 | 0 | on | off | ""(= yes)   PATH, TEXT  any
+#ifndef CAIRN_RUNTIME_SETTINGS_H_
+#define CAIRN_RUNTIME_SETTINGS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "planner/base/status.h"
+
+namespace cairn {
+
+enum class SettingType { INTERVAL, DURATION, NOTICE, PATH, RESUME, BOOL, LOCAL, TRIGGERS, KEEP, MODE, AFTER, COUNT, SIGNAL, TEXT };
+
+struct SettingInfo {
+  std::string_view id, option, env, key;
+  SettingType type;
+  std::string_view argument, fallback, help;
+};
+
+enum SettingId : int {
+#define CAIRN_SETTING(id, option, env, key, type, argument, fallback, help) kSetting_##id,
+#include "runtime/settings.def"
+#undef CAIRN_SETTING
+  kSettingCount
+};
+
+const SettingInfo& GetSettingInfo(SettingId id);
+
+// OK, or kInvalid with a text that names the option, the value and the accepted forms.
+Status CheckSetting(SettingId id, std::string_view value);
+
+using Nanoseconds = std::chrono::nanoseconds;
+
+enum Trigger : uint32_t {  // bits of Settings::on
+  kTriggerPreempt = 1, kTriggerTimeLimit = 2, kTriggerRequest = 4, kTriggerInterval = 8, kTriggerEnd = 16, kTriggerAll = 31
+};
+std::string_view TriggerName(Trigger trigger);  // "preempt", …
+
+enum class Resume { kAuto, kNever, kRequire, kStep };
+enum class After { kAuto, kRequeue, kWait, kExit };
+
+// The parsed values. Fields that a setting leaves to the runtime ("auto") are empty optionals.
+struct Settings {
+  bool enabled = false;
+  bool interval_auto = false;                 // Young/Daly
+  std::optional<Nanoseconds> interval;        // by time
+  std::optional<int64_t> interval_steps;      // by steps
+  std::string dir;
+  Resume resume = Resume::kAuto;
+  int64_t resume_step = 0;                    // with kStep
+  bool require = false;
+  std::string local = "auto";                 // auto, none, or a directory
+  uint32_t on = kTriggerAll;
+  int keep_last = 2;
+  std::optional<uint32_t> mode;
+  std::optional<Nanoseconds> notice;
+  After after = After::kAuto;
+  int exit_code = 0;                          // with kExit
+  int max_lives = 100;
+  int signal = 0;                             // 0 = none
+  Nanoseconds boundary_wait{};
+  Nanoseconds save_timeout{};
+  std::string log = "info";
+};
+
+// Reads every setting through `get` (name of the variable → value or nothing): SLURM_<env> first (what srun's side resolved), then <env>,
+// then the fallback. kInvalid as CheckSetting says.
+Result<Settings> ParseSettings(const std::function<std::optional<std::string>(const std::string&)>& get);
+
+Result<Nanoseconds> ParseDuration(std::string_view text);
+std::string FormatDuration(Nanoseconds duration);  // "12.3 s", "4 m 10 s": for people
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SETTINGS_H_
