@@ -1,12 +1,7 @@
 // Settings: the resolved values of settings.def for one step, parsed and checked.
 //
-// Types of settings.def and their forms (all are refused with the accepted forms otherwise):
-//   INTERVAL  on | off | auto | DURATION | <n>steps; "", "(null)" (a bare option) = auto. A bare number is refused: its unit is missing.
-//   DURATION  <number>{ms,s,m,h,d}; also [D-]HH:MM:SS as Slurm writes it
-//   NOTICE    auto | DURATION      LOCAL  auto | none | absolute directory    MODE  octal 0400 … 0777    COUNT  integer ≥ 1
-//   TRIGGERS  all | comma-separated preempt, timelimit, request, interval, end        RESUME  auto | never | require | <step>
-//   AFTER     auto | requeue | wait | exit[=CODE]       SIGNAL  none | USR1 | SIGUSR1 | number      KEEP  last=N (N ≥ 1)
-//   BOOL      yes | no | 1 | 0 | on | off | ""(= yes)   PATH, TEXT  any
+// The forms of each type of settings.def are in runtime/settings_value.h. "(null)", as Slurm hands on a bare option, reads as "".
+// Pure; any thread.
 #ifndef CAIRN_RUNTIME_SETTINGS_H_
 #define CAIRN_RUNTIME_SETTINGS_H_
 
@@ -21,11 +16,8 @@
 
 namespace cairn {
 
-enum class SettingType { INTERVAL, DURATION, NOTICE, PATH, RESUME, BOOL, LOCAL, TRIGGERS, KEEP, MODE, AFTER, COUNT, SIGNAL, TEXT };
-
 struct SettingInfo {
   std::string_view id, option, env, key;
-  SettingType type;
   std::string_view argument, fallback, help;
 };
 
@@ -36,9 +28,10 @@ enum SettingId : int {
   kSettingCount
 };
 
+// Any kSetting_*.
 const SettingInfo& GetSettingInfo(SettingId id);
 
-// OK, or kInvalid with a text that names the option, the value and the accepted forms.
+// OK, or kInvalid with a text that names the option (the variable, where there is none), the value and the accepted forms.
 Status CheckSetting(SettingId id, std::string_view value);
 
 using Nanoseconds = std::chrono::nanoseconds;
@@ -76,11 +69,14 @@ struct Settings {
 };
 
 // Reads every setting through `get` (name of the variable → value or nothing): SLURM_<env> first (what srun's side resolved), then <env>,
-// then the fallback. kInvalid as CheckSetting says.
+// then the fallback. An empty variable is as good as none. kInvalid as CheckSetting says, naming the variable.
 Result<Settings> ParseSettings(const std::function<std::optional<std::string>(const std::string&)>& get);
 
+// DURATION. kInvalid names the text and the accepted forms.
 Result<Nanoseconds> ParseDuration(std::string_view text);
-std::string FormatDuration(Nanoseconds duration);  // "12.3 s", "4 m 10 s": for people
+
+// For people: "0.4 ms", "250 ms", "12.3 s", "4 m 10 s", "3 h 5 m", "2 d 4 h".
+std::string FormatDuration(Nanoseconds duration);
 
 }  // namespace cairn
 

@@ -1,0 +1,162 @@
+#include "runtime/settings.h"
+
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+
+#include "runtime/settings_value.h"
+
+namespace cairn {
+namespace {
+
+constexpr SettingInfo kInfos[] = {
+#define CAIRN_SETTING(id, option, env, key, type, argument, fallback, help) \
+  {#id, option, env, key, argument, fallback, help},
+#include "runtime/settings.def"
+#undef CAIRN_SETTING
+};
+static_assert(std::size(kInfos) == kSettingCount);
+
+Result<cairn_value> ParseValue(SettingId id, const std::string& name, std::string_view value) {
+  char error[512];
+  cairn_value out;
+  std::string text(value == "(null)" ? "" : value);
+  if (cairn_value_parse(static_cast<cairn_setting_id>(id), name.c_str(), text.c_str(), &out, error,
+                        sizeof error) != 0) {
+    return Status(Code::kInvalid, error);
+  }
+  return out;
+}
+
+// One setting's text and what it says. A fallback may be empty where it means "as the runtime sees fit": then
+// kind is AUTO.
+struct Resolved {
+  std::string text;
+  cairn_value value;
+};
+
+Result<Resolved> Resolve(SettingId id,
+                         const std::function<std::optional<std::string>(const std::string&)>& get) {
+  const SettingInfo& info = kInfos[id];
+  for (const char* prefix : {"SLURM_", ""}) {
+    std::string name = prefix + std::string(info.env);
+    std::optional<std::string> text = get(name);
+    if (!text || text->empty()) continue;
+    CAIRN_ASSIGN_OR_RETURN(cairn_value value, ParseValue(id, name, *text));
+    return Resolved{*std::move(text), value};
+  }
+  std::string text(info.fallback);
+  if (text.empty()) return Resolved{"", {CAIRN_VALUE_AUTO, 0}};
+  CAIRN_ASSIGN_OR_RETURN(cairn_value value, ParseValue(id, std::string(info.env), text));
+  return Resolved{std::move(text), value};
+}
+
+std::optional<Nanoseconds> Time(const cairn_value& value) {
+  if (value.kind != CAIRN_VALUE_TIME) return std::nullopt;
+  return Nanoseconds(value.number);
+}
+
+Resume ToResume(const cairn_value& value) {
+  switch (value.kind) {
+    case CAIRN_VALUE_NEVER:
+      return Resume::kNever;
+    case CAIRN_VALUE_REQUIRE:
+      return Resume::kRequire;
+    case CAIRN_VALUE_NUMBER:
+      return Resume::kStep;
+    default:
+      return Resume::kAuto;
+  }
+}
+
+After ToAfter(const cairn_value& value) {
+  switch (value.kind) {
+    case CAIRN_VALUE_REQUEUE:
+      return After::kRequeue;
+    case CAIRN_VALUE_WAIT:
+      return After::kWait;
+    case CAIRN_VALUE_EXIT:
+      return After::kExit;
+    default:
+      return After::kAuto;
+  }
+}
+
+}  // namespace
+
+const SettingInfo& GetSettingInfo(SettingId id) { return kInfos[id]; }
+
+Status CheckSetting(SettingId id, std::string_view value) {
+  const SettingInfo& info = kInfos[id];
+  std::string name = info.option.empty() ? std::string(info.env) : "--" + std::string(info.option);
+  return ParseValue(id, name, value).status();
+}
+
+std::string_view TriggerName(Trigger trigger) {
+  for (int i = 0; const char* name = cairn_trigger_name(i); ++i) {
+    if (trigger == 1u << i) return name;
+  }
+  return "all";
+}
+
+Result<Settings> ParseSettings(const std::function<std::optional<std::string>(const std::string&)>& get) {
+  Resolved row[kSettingCount];
+  for (int id = 0; id < kSettingCount; ++id) {
+    CAIRN_ASSIGN_OR_RETURN(row[id], Resolve(static_cast<SettingId>(id), get));
+  }
+  auto value = [&row](SettingId id) -> const cairn_value& { return row[id].value; };
+
+  Settings settings;
+  const cairn_value& checkpoint = value(kSetting_checkpoint);
+  settings.enabled = checkpoint.kind != CAIRN_VALUE_OFF;
+  settings.interval_auto = checkpoint.kind == CAIRN_VALUE_AUTO;
+  settings.interval = Time(checkpoint);
+  if (checkpoint.kind == CAIRN_VALUE_STEPS) settings.interval_steps = checkpoint.number;
+  settings.dir = row[kSetting_dir].text;
+  settings.resume = ToResume(value(kSetting_resume));
+  settings.resume_step = value(kSetting_resume).number;
+  settings.require = value(kSetting_require).kind == CAIRN_VALUE_ON;
+  settings.local = row[kSetting_local].text;
+  settings.on = static_cast<uint32_t>(value(kSetting_on).number);
+  settings.keep_last = static_cast<int>(value(kSetting_keep).number);
+  if (value(kSetting_mode).kind == CAIRN_VALUE_NUMBER)
+    settings.mode = static_cast<uint32_t>(value(kSetting_mode).number);
+  settings.notice = Time(value(kSetting_notice));
+  settings.after = ToAfter(value(kSetting_after));
+  settings.exit_code = static_cast<int>(value(kSetting_after).number);
+  settings.max_lives = static_cast<int>(value(kSetting_max_lives).number);
+  settings.signal = static_cast<int>(value(kSetting_signal).number);
+  settings.boundary_wait = Nanoseconds(value(kSetting_boundary_wait).number);
+  settings.save_timeout = Nanoseconds(value(kSetting_save_timeout).number);
+  settings.log = row[kSetting_log].text;
+  return settings;
+}
+
+Result<Nanoseconds> ParseDuration(std::string_view text) {
+  int64_t ns;
+  if (cairn_duration_parse(std::string(text).c_str(), &ns) == 0) return Nanoseconds(ns);
+  return Status(Code::kInvalid, "'" + std::string(text) +
+                                    "' is no duration. Accepted: 10m, 90s, 1.5h, 500ms, 2d or [D-]HH:MM:SS");
+}
+
+std::string FormatDuration(Nanoseconds duration) {
+  double ms = static_cast<double>(duration.count()) / 1e6;
+  auto seconds = static_cast<long long>(std::llround(ms / 1e3));
+  char text[64];
+  if (std::abs(ms) < 9.95) {
+    std::snprintf(text, sizeof text, "%.1f ms", ms);
+  } else if (std::abs(ms) < 999.5) {
+    std::snprintf(text, sizeof text, "%.0f ms", ms);
+  } else if (std::abs(ms) < 59950) {
+    std::snprintf(text, sizeof text, "%.1f s", ms / 1e3);
+  } else if (seconds < 3600) {
+    std::snprintf(text, sizeof text, "%lld m %lld s", seconds / 60, seconds % 60);
+  } else if (seconds < 86400) {
+    std::snprintf(text, sizeof text, "%lld h %lld m", seconds / 3600, seconds / 60 % 60);
+  } else {
+    std::snprintf(text, sizeof text, "%lld d %lld h", seconds / 86400, seconds / 3600 % 24);
+  }
+  return text;
+}
+
+}  // namespace cairn

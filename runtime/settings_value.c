@@ -1,0 +1,291 @@
+#include "runtime/settings_value.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct cairn_setting cairn_settings[CAIRN_SETTING_COUNT] = {
+#define CAIRN_SETTING(id, option, env, key, type, argument, fallback, help) \
+  {#id, option, env, key, CAIRN_TYPE_##type, argument, fallback, help},
+#include "runtime/settings.def"
+#undef CAIRN_SETTING
+};
+
+#define DURATION_FORMS "10m, 90s, 1.5h, 500ms, 2d or [D-]HH:MM:SS"
+#define MAX_DURATION_NS (3650 * INT64_C(86400000000000))
+
+/* The accepted forms, as every refusal ends. In the order of enum cairn_setting_type. */
+static const char* const kForms[] = {
+    "on, off, auto, a duration (" DURATION_FORMS ") or a number of steps (500steps)",
+    "a duration (" DURATION_FORMS ")",
+    "auto or a duration (" DURATION_FORMS ")",
+    "a path",
+    "auto, never, require or the number of a saved step",
+    "yes, no, on, off, 1 or 0",
+    "auto, none or an absolute directory",
+    "all, or a comma-separated list of preempt, timelimit, request, interval, end",
+    "last=N, with N at least 1",
+    "octal permissions from 0400 to 0777, for example 0640",
+    "auto, requeue, wait or exit[=CODE], with CODE from 0 to 255",
+    "a whole number, at least 1",
+    "none, or USR1, USR2, HUP, ALRM, URG, WINCH, XCPU, PWR, with or without SIG, or the number of one of "
+    "these or of a real-time signal",
+    "a text",
+};
+
+static const char* const kTriggers[] = {"preempt", "timelimit", "request", "interval", "end"};
+enum { TRIGGER_COUNT = sizeof kTriggers / sizeof *kTriggers };
+
+static const struct {
+  const char* name;
+  int number;
+} kSignals[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2},   {"HUP", SIGHUP},   {"ALRM", SIGALRM},
+                {"URG", SIGURG},   {"WINCH", SIGWINCH}, {"XCPU", SIGXCPU}, {"PWR", SIGPWR}};
+
+/* A decimal integer, the whole of text[0 … length). */
+static int ParseInteger(const char* text, size_t length, int64_t* out) {
+  int64_t value = 0;
+  if (length == 0) return -1;
+  for (size_t i = 0; i < length; ++i) {
+    if (text[i] < '0' || text[i] > '9') return -1;
+    if (value > (INT64_MAX - 9) / 10) return -1;
+    value = value * 10 + (text[i] - '0');
+  }
+  *out = value;
+  return 0;
+}
+
+static size_t Digits(const char* text) { return strspn(text, "0123456789"); }
+
+/* [D-]HH:MM:SS; hours may pass 23 only where no day stands before them. */
+static int ParseClock(const char* text, int64_t* nanoseconds) {
+  int64_t days = 0, hours, minutes, seconds;
+  size_t n = Digits(text);
+  int has_days = text[n] == '-';
+  if (has_days) {
+    if (ParseInteger(text, n, &days) != 0 || days > 3650) return -1;
+    text += n + 1;
+    n = Digits(text);
+  }
+  if (text[n] != ':' || ParseInteger(text, n, &hours) != 0 || hours > (has_days ? 23 : 87600)) return -1;
+  text += n + 1;
+  if (Digits(text) != 2 || text[2] != ':' || ParseInteger(text, 2, &minutes) != 0 || minutes > 59) return -1;
+  text += 3;
+  if (Digits(text) != 2 || text[2] != '\0' || ParseInteger(text, 2, &seconds) != 0 || seconds > 59) return -1;
+  *nanoseconds = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * INT64_C(1000000000);
+  return *nanoseconds <= MAX_DURATION_NS ? 0 : -1;
+}
+
+/* <number>[.<fraction>]<unit>. Integer arithmetic: the locale's decimal point must not matter inside a host
+ * program. */
+static int ParseUnits(const char* text, int64_t* nanoseconds) {
+  static const struct {
+    const char* name;
+    int64_t ns;
+  } kUnits[] = {{"ms", 1000000},
+                {"s", 1000000000},
+                {"m", INT64_C(60000000000)},
+                {"h", INT64_C(3600000000000)},
+                {"d", INT64_C(86400000000000)}};
+  size_t n = Digits(text);
+  int64_t whole;
+  if (ParseInteger(text, n, &whole) != 0) return -1;
+  const char* fraction = text + n;
+  size_t fraction_digits = 0;
+  if (*fraction == '.') {
+    fraction_digits = Digits(++fraction);
+    if (fraction_digits == 0) return -1;
+  }
+  const char* unit = fraction + fraction_digits;
+  for (size_t i = 0; i < sizeof kUnits / sizeof *kUnits; ++i) {
+    if (strcmp(unit, kUnits[i].name) != 0) continue;
+    if (whole > MAX_DURATION_NS / kUnits[i].ns) return -1;
+    int64_t total = whole * kUnits[i].ns;
+    int64_t scale = kUnits[i].ns;
+    for (size_t k = 0; k < fraction_digits && scale > 0; ++k) {
+      int digit = fraction[k] - '0';
+      total += digit * (scale / 10) + digit * (scale % 10) / 10;
+      scale /= 10;
+    }
+    *nanoseconds = total;
+    return total <= MAX_DURATION_NS ? 0 : -1;
+  }
+  return -1;
+}
+
+int cairn_duration_parse(const char* text, int64_t* nanoseconds) {
+  return ParseClock(text, nanoseconds) == 0 || ParseUnits(text, nanoseconds) == 0 ? 0 : -1;
+}
+
+const char* cairn_trigger_name(int i) { return i >= 0 && i < TRIGGER_COUNT ? kTriggers[i] : NULL; }
+
+static int Is(const char* a, const char* b) { return strcmp(a, b) == 0; }
+
+static int Set(struct cairn_value* out, enum cairn_value_kind kind, int64_t number) {
+  out->kind = kind;
+  out->number = number;
+  return 0;
+}
+
+static int ParseDurationValue(const char* value, struct cairn_value* out) {
+  out->kind = CAIRN_VALUE_TIME;
+  return cairn_duration_parse(value, &out->number);
+}
+
+static int ParseInterval(const char* value, struct cairn_value* out) {
+  if (Is(value, "off")) return Set(out, CAIRN_VALUE_OFF, 0);
+  if (Is(value, "on")) return Set(out, CAIRN_VALUE_ON, 0);
+  if (Is(value, "auto") || *value == '\0') return Set(out, CAIRN_VALUE_AUTO, 0);
+  size_t n = Digits(value);
+  if (Is(value + n, "steps")) {
+    out->kind = CAIRN_VALUE_STEPS;
+    return ParseInteger(value, n, &out->number) == 0 && out->number > 0 ? 0 : -1;
+  }
+  return ParseDurationValue(value, out) == 0 && out->number > 0 ? 0 : -1;
+}
+
+static int ParseTriggers(const char* value, struct cairn_value* out) {
+  if (Is(value, "all")) return Set(out, CAIRN_VALUE_NUMBER, (1 << TRIGGER_COUNT) - 1);
+  Set(out, CAIRN_VALUE_NUMBER, 0);
+  for (;;) {
+    size_t n = strcspn(value, ",");
+    int i = 0;
+    while (i < TRIGGER_COUNT && !(strlen(kTriggers[i]) == n && strncmp(value, kTriggers[i], n) == 0)) ++i;
+    if (i == TRIGGER_COUNT) return -1;
+    out->number |= 1 << i;
+    if (value[n] == '\0') return 0;
+    value += n + 1;
+  }
+}
+
+static int ParseMode(const char* value, struct cairn_value* out) {
+  size_t n = strlen(value);
+  if (n < 3 || n > 4 || strspn(value, "01234567") != n) return -1;
+  Set(out, CAIRN_VALUE_NUMBER, strtol(value, NULL, 8));
+  return out->number >= 0400 && out->number <= 0777 ? 0 : -1;
+}
+
+static int ParseAfter(const char* value, struct cairn_value* out) {
+  if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
+  if (Is(value, "requeue")) return Set(out, CAIRN_VALUE_REQUEUE, 0);
+  if (Is(value, "wait")) return Set(out, CAIRN_VALUE_WAIT, 0);
+  if (Is(value, "exit")) return Set(out, CAIRN_VALUE_EXIT, 0);
+  if (strncmp(value, "exit=", 5) != 0) return -1;
+  out->kind = CAIRN_VALUE_EXIT;
+  return ParseInteger(value + 5, strlen(value + 5), &out->number) == 0 && out->number <= 255 ? 0 : -1;
+}
+
+static int ParseCount(const char* value, struct cairn_value* out) {
+  out->kind = CAIRN_VALUE_NUMBER;
+  return ParseInteger(value, strlen(value), &out->number) == 0 && out->number >= 1 && out->number <= INT_MAX
+             ? 0
+             : -1;
+}
+
+static int ParseSignal(const char* value, struct cairn_value* out) {
+  int64_t number = 0;
+  if (Is(value, "none")) return Set(out, CAIRN_VALUE_NONE, 0);
+  int is_number = ParseInteger(value, strlen(value), &number) == 0;
+  if (is_number && number >= SIGRTMIN && number <= SIGRTMAX) return Set(out, CAIRN_VALUE_NUMBER, number);
+  const char* name = strncmp(value, "SIG", 3) == 0 ? value + 3 : value;
+  for (size_t i = 0; i < sizeof kSignals / sizeof *kSignals; ++i) {
+    if (is_number ? number == kSignals[i].number : Is(name, kSignals[i].name))
+      return Set(out, CAIRN_VALUE_NUMBER, kSignals[i].number);
+  }
+  return -1;
+}
+
+static int ParseBool(const char* value, struct cairn_value* out) {
+  if (*value == '\0' || Is(value, "yes") || Is(value, "on") || Is(value, "1"))
+    return Set(out, CAIRN_VALUE_ON, 0);
+  if (Is(value, "no") || Is(value, "off") || Is(value, "0")) return Set(out, CAIRN_VALUE_OFF, 0);
+  return -1;
+}
+
+static int ParseByType(enum cairn_setting_type type, const char* value, struct cairn_value* out) {
+  switch (type) {
+    case CAIRN_TYPE_INTERVAL:
+      return ParseInterval(value, out);
+    case CAIRN_TYPE_NOTICE:
+      if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
+      return ParseDurationValue(value, out);
+    case CAIRN_TYPE_DURATION:
+      return ParseDurationValue(value, out);
+    case CAIRN_TYPE_RESUME:
+      if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
+      if (Is(value, "never")) return Set(out, CAIRN_VALUE_NEVER, 0);
+      if (Is(value, "require")) return Set(out, CAIRN_VALUE_REQUIRE, 0);
+      out->kind = CAIRN_VALUE_NUMBER;
+      return ParseInteger(value, strlen(value), &out->number);
+    case CAIRN_TYPE_BOOL:
+      return ParseBool(value, out);
+    case CAIRN_TYPE_LOCAL:
+      if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
+      if (Is(value, "none")) return Set(out, CAIRN_VALUE_NONE, 0);
+      return *value == '/' ? Set(out, CAIRN_VALUE_TEXT, 0) : -1;
+    case CAIRN_TYPE_TRIGGERS:
+      return ParseTriggers(value, out);
+    case CAIRN_TYPE_KEEP:
+      return strncmp(value, "last=", 5) == 0 ? ParseCount(value + 5, out) : -1;
+    case CAIRN_TYPE_MODE:
+      return ParseMode(value, out);
+    case CAIRN_TYPE_AFTER:
+      return ParseAfter(value, out);
+    case CAIRN_TYPE_COUNT:
+      return ParseCount(value, out);
+    case CAIRN_TYPE_SIGNAL:
+      return ParseSignal(value, out);
+    case CAIRN_TYPE_PATH:
+    case CAIRN_TYPE_TEXT:
+      return *value != '\0' ? Set(out, CAIRN_VALUE_TEXT, 0) : -1;
+  }
+  return -1;
+}
+
+/* The likely slips. Writes a sentence, or nothing. */
+static void Hint(enum cairn_setting_type type, const char* value, char* hint, size_t size) {
+  size_t n = Digits(value);
+  int takes_time = type == CAIRN_TYPE_INTERVAL || type == CAIRN_TYPE_DURATION || type == CAIRN_TYPE_NOTICE;
+  int64_t number;
+  hint[0] = '\0';
+  if (takes_time && n > 0 && n <= 18 && ParseInteger(value, n, &number) == 0) {
+    const char* rest = value + n;
+    int digits = (int)n;
+    const char* steps = type == CAIRN_TYPE_INTERVAL ? "steps" : NULL;
+    if (type == CAIRN_TYPE_INTERVAL && number == 0) {
+      snprintf(hint, size, "It must be more than 0.");
+    } else if (*rest == '\0' ||
+               (strlen(rest) == 1 && isalpha((unsigned char)*rest) && !strchr("smhdSMHD", *rest))) {
+      snprintf(hint, size, "%.*s what? %.*ss, %.*sm, %.*sh%s%.*s%s.", digits, value, digits, value, digits,
+               value, digits, value, steps ? " or " : "", steps ? digits : 0, value, steps ? steps : "");
+    } else if (steps && (strncmp(rest, "st", 2) == 0 || Is(rest, "it") || Is(rest, "iter"))) {
+      snprintf(hint, size, "Did you mean %.*ssteps?", digits, value);
+    } else if (isalpha((unsigned char)*rest) && strchr("smhd", tolower((unsigned char)*rest))) {
+      snprintf(hint, size, "Did you mean %.*s%c?", digits, value, tolower((unsigned char)*rest));
+    }
+  } else if (type == CAIRN_TYPE_KEEP && n > 0 && value[n] == '\0') {
+    snprintf(hint, size, "Did you mean last=%s?", value);
+  } else if (type == CAIRN_TYPE_LOCAL && *value != '\0') {
+    snprintf(hint, size, "A relative directory would differ from node to node.");
+  } else if (type == CAIRN_TYPE_SIGNAL && (Is(value, "TERM") || Is(value, "SIGTERM") || Is(value, "15"))) {
+    snprintf(hint, size, "TERM means save already.");
+  }
+}
+
+int cairn_value_parse(enum cairn_setting_id id, const char* name, const char* value, struct cairn_value* out,
+                      char* error, size_t size) {
+  enum cairn_setting_type type = cairn_settings[id].type;
+  out->number = 0;
+  if (ParseByType(type, value, out) == 0) return 0;
+  char hint[160];
+  Hint(type, value, hint, sizeof hint);
+  snprintf(error, size, "%s=%.80s is not accepted.%s%s Accepted: %s", name, value, *hint ? " " : "", hint,
+           kForms[type]);
+  for (char* c = error; *c != '\0'; ++c) {
+    if (iscntrl((unsigned char)*c)) *c = '?';
+  }
+  return -1;
+}

@@ -1,0 +1,108 @@
+/* settings_value.h: the table of settings and the one parser of their values, in C for the plugin and the
+ * runtime alike.
+ *
+ * Pure: no allocation, no locale, no I/O, no globals that change; any thread. A value is refused with a text
+ * of one line that names the setting as its user wrote it, the value, what is wrong with it and all forms
+ * that are accepted.
+ *
+ * Types of settings.def and their forms:
+ *   INTERVAL  on | off | auto | DURATION above 0 | <n>steps; "" = auto (the bare option)
+ *   DURATION  <number>{ms,s,m,h,d} with or without a fraction, or [D-]HH:MM:SS as Slurm writes it; at most
+ * 3650 days NOTICE    auto | DURATION PATH      any, not empty RESUME    auto | never | require | <step> BOOL
+ * yes | no | 1 | 0 | on | off; "" = yes (the bare option) LOCAL     auto | none | absolute directory TRIGGERS
+ * all, or a comma-separated list of preempt, timelimit, request, interval, end KEEP      last=<n>, n >= 1
+ *   MODE      octal permissions, 0400 to 0777
+ *   AFTER     auto | requeue | wait | exit[=CODE], CODE 0 to 255
+ *   COUNT     integer >= 1
+ *   SIGNAL    none | a name with or without SIG | its number. Only signals whose meaning is a program's own:
+ * USR1, USR2, HUP, ALRM, URG, WINCH, XCPU, PWR, and real-time ones by number TEXT      any, not empty
+ */
+#ifndef CAIRN_RUNTIME_SETTINGS_VALUE_H_
+#define CAIRN_RUNTIME_SETTINGS_VALUE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum cairn_setting_id {
+#define CAIRN_SETTING(id, option, env, key, type, argument, fallback, help) CAIRN_SETTING_##id,
+#include "runtime/settings.def"
+#undef CAIRN_SETTING
+  CAIRN_SETTING_COUNT
+};
+
+enum cairn_setting_type {
+  CAIRN_TYPE_INTERVAL,
+  CAIRN_TYPE_DURATION,
+  CAIRN_TYPE_NOTICE,
+  CAIRN_TYPE_PATH,
+  CAIRN_TYPE_RESUME,
+  CAIRN_TYPE_BOOL,
+  CAIRN_TYPE_LOCAL,
+  CAIRN_TYPE_TRIGGERS,
+  CAIRN_TYPE_KEEP,
+  CAIRN_TYPE_MODE,
+  CAIRN_TYPE_AFTER,
+  CAIRN_TYPE_COUNT,
+  CAIRN_TYPE_SIGNAL,
+  CAIRN_TYPE_TEXT
+};
+
+/* A row of settings.def; every field as it is there. */
+struct cairn_setting {
+  const char* id;
+  const char* option;
+  const char* env;
+  const char* key;
+  enum cairn_setting_type type;
+  const char* argument;
+  const char* fallback;
+  const char* help;
+};
+
+extern const struct cairn_setting cairn_settings[CAIRN_SETTING_COUNT];
+
+/* What a value says. `number` belongs to the kinds that name it, else it is 0. */
+enum cairn_value_kind {
+  CAIRN_VALUE_TEXT, /* PATH, TEXT, LOCAL's directory: the value itself */
+  CAIRN_VALUE_OFF,
+  CAIRN_VALUE_ON,
+  CAIRN_VALUE_AUTO,
+  CAIRN_VALUE_NONE,
+  CAIRN_VALUE_NEVER,
+  CAIRN_VALUE_REQUIRE,
+  CAIRN_VALUE_REQUEUE,
+  CAIRN_VALUE_WAIT,
+  CAIRN_VALUE_EXIT,  /* number: the exit code */
+  CAIRN_VALUE_TIME,  /* number: nanoseconds */
+  CAIRN_VALUE_STEPS, /* number: steps */
+  CAIRN_VALUE_NUMBER /* number: a step, a count, permissions, a signal, or bits 1 << i of TRIGGERS in the
+                        order above */
+};
+
+struct cairn_value {
+  enum cairn_value_kind kind;
+  int64_t number;
+};
+
+/* Parses `value` for setting `id` into *out. Returns 0, or -1 with the refusal in error[0 … size), always
+ * terminated. name: the setting as its user wrote it, for the refusal: "--checkpoint", "CAIRN_CHECKPOINT", …
+ */
+int cairn_value_parse(enum cairn_setting_id id, const char* name, const char* value, struct cairn_value* out,
+                      char* error, size_t size);
+
+/* DURATION alone. Returns 0, or -1 (what is wrong depends on the setting, so the text is
+ * cairn_value_parse's). */
+int cairn_duration_parse(const char* text, int64_t* nanoseconds);
+
+/* "preempt", … of bit 1 << i of TRIGGERS; NULL past the last. */
+const char* cairn_trigger_name(int i);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CAIRN_RUNTIME_SETTINGS_VALUE_H_ */
