@@ -1,0 +1,27 @@
+// HostMain: the host process, one per step, beside srun (docs/design/bootstrap.md section 1).
+//
+//  1. Resolve the settings, expand and check the directory, make the token, listen.
+//  2. Hand the environment over: on the descriptor of the plugin's pair (`env …`, `say …`, `fail …` or `off
+//  …`, then `end`), or on stdout.
+//  3. Serve, on one loop: rendezvous of the members, the leader's questions about Slurm, the `cairn`
+//  command's requests.
+//  4. Say NOT PROTECTED when 60 s have passed, or a preemption begins, without any open session.
+//  5. End when the pair (or stdin) says EOF, however srun ended.
+#ifndef CAIRN_RUNTIME_HOST_HOST_H_
+#define CAIRN_RUNTIME_HOST_HOST_H_
+
+#include <string>
+
+namespace cairn {
+
+struct HostOptions {
+  int fd = -1;         // the plugin's pair; -1 = print the environment on stdout and serve until stdin ends
+  std::string listen;  // address to listen on; "" = all of them, or the site's
+};
+
+// Runs until EOF; returns the exit code. Call it from the program's main thread, with no other threads.
+int HostMain(const HostOptions& options);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_HOST_HOST_H_

@@ -1,0 +1,47 @@
+// JobRecord: what `scontrol show job -o` and `scontrol show partition -o` say, as values. Pure.
+//
+// scontrol is run with TZ=UTC and without SLURM_TIME_FORMAT (command.h), so its times are UTC.
+#ifndef CAIRN_RUNTIME_SLURM_JOB_RECORD_H_
+#define CAIRN_RUNTIME_SLURM_JOB_RECORD_H_
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "planner/base/status.h"
+
+namespace cairn {
+
+struct JobRecord {
+  uint32_t job_id = 0;
+  std::optional<uint32_t> array_job_id, array_task_id;
+  std::optional<uint32_t> het_job_id, het_job_offset;
+  std::string name, user;     // user without the uid
+  std::string state, reason;  // "RUNNING", "None": as Slurm spells them
+  std::string partition, node_list, work_dir, exit_code;
+  int restarts = 0;
+  bool requeue = false;  // Requeue=1
+  bool batch = false;    // BatchFlag ≠ 0: only such jobs can be requeued
+  std::optional<int64_t> start_time, end_time, preempt_time;  // Unix seconds; nothing for Unknown, None, N/A
+  std::optional<std::chrono::seconds> time_limit;             // nothing for UNLIMITED
+};
+
+// One line of -o output. Of several (a heterogeneous job's components) that of `job_id` is taken. kNotFound:
+// it is not there; kInvalid: no job's record.
+Result<JobRecord> ParseJobRecord(std::string_view text, uint32_t job_id);
+
+struct PartitionRecord {
+  std::string name;
+  std::chrono::seconds grace_time{0};
+  std::string preempt_mode;  // "REQUEUE", "CANCEL", …; "" where it is not told
+};
+Result<PartitionRecord> ParsePartitionRecord(std::string_view text);
+
+// KillWait of `scontrol show config`; Slurm's default of 30 s when it is not told.
+std::chrono::seconds ParseKillWait(std::string_view config);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SLURM_JOB_RECORD_H_
