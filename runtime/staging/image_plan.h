@@ -1,0 +1,64 @@
+// ImagePlan: the exact bytes of every file of a save, but for the data itself. Pure: the same layout and save
+// plan give the same images on every rank, so the leader knows where each box of each rank lies without
+// asking (`DescribeSave`).
+//
+// An image is a shard file exactly as it will lie on disk: a safetensors header, then the boxes, dense and
+// row-major (formats/shard.h).
+#ifndef CAIRN_RUNTIME_STAGING_IMAGE_PLAN_H_
+#define CAIRN_RUNTIME_STAGING_IMAGE_PLAN_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/layout.h"
+#include "planner/save_plan.h"
+#include "runtime/formats/index.h"
+#include "runtime/formats/record.h"
+#include "runtime/io/hash.h"
+
+namespace cairn {
+
+// One box of a rank's memory and its place in an image.
+struct CopyTask {
+  uint32_t piece = 0;  // position among this rank's pieces in Layout order: see PiecesOf
+  Box region;          // relative to the piece's first element
+  int64_t element_bytes = 0;
+  uint64_t offset = 0;  // of the first byte, from the start of the image
+};
+
+struct Image {
+  uint32_t number = 0;           // the number in the file's name (names::Shard)
+  std::string header;            // what lies before the data
+  uint64_t size_bytes = 0;       // of the whole file
+  std::vector<CopyTask> copies;  // by increasing offset
+};
+
+struct ImagePlan {
+  std::vector<Image> images;  // this rank's files, by number
+  uint64_t bytes = 0;         // of all images
+};
+
+// The pieces of one rank, in Layout order (by array, then by ordinal), empty ones included. Their positions
+// here are the numbers of the pieces wherever staging speaks of one: in CopyTask, and in the table of
+// pointers of a snapshot.
+std::vector<Piece> PiecesOf(const Layout& layout, uint32_t rank);
+
+// kInternal when the plan does not belong to the layout.
+Result<ImagePlan> PlanImages(const Layout& layout, const SavePlan& plan, uint32_t rank);
+
+// The index of the save but for the roots of the files' sums, which the records bring. As PlanImages, for all
+// ranks at once.
+Result<Index> DescribeSave(const Layout& layout, const SavePlan& plan);
+
+// Completes such an index with the records of all members, in any order. kInternal, naming the file, when one
+// is missing, unknown, given twice or has another size than planned: then a member saved something else.
+Status FillRecords(Index& index, std::span<const ShardRecord> records);
+
+// Names a layout: equal for equal layouts, on every rank and in every life.
+Hash128 LayoutHash(const Layout& layout);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_STAGING_IMAGE_PLAN_H_

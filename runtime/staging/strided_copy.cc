@@ -1,0 +1,140 @@
+#include "runtime/staging/strided_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cairn {
+namespace {
+
+// The innermost loop. Short runs of the usual element sizes become single moves.
+void CopyRow(const std::byte* src, std::byte* dst, int64_t count, int64_t src_stride, int64_t dst_stride, int64_t run_bytes) {
+  const auto each = [&](auto size) {
+    for (int64_t i = 0; i < count; ++i) std::memcpy(dst + i * dst_stride, src + i * src_stride, size());
+  };
+  switch (run_bytes) {
+    case 1: return each([] { return size_t{1}; });
+    case 2: return each([] { return size_t{2}; });
+    case 4: return each([] { return size_t{4}; });
+    case 8: return each([] { return size_t{8}; });
+    case 16: return each([] { return size_t{16}; });
+    default: return each([run_bytes] { return static_cast<size_t>(run_bytes); });
+  }
+}
+
+}  // namespace
+
+Dims DenseStrides(const Dims& extent, int64_t element_bytes) {
+  Dims strides = Dims::Filled(extent.size(), element_bytes);
+  for (int d = extent.size() - 2; d >= 0; --d) strides[d] = strides[d + 1] * extent[d + 1];
+  return strides;
+}
+
+StridedCopy StridedCopy::Make(const Dims& extent, int64_t element_bytes, const Dims& src_stride_bytes, const Dims& dst_stride_bytes) {
+  StridedCopy copy;
+  if (extent.Product() == 0) return copy;
+  copy.run_bytes = element_bytes;
+  // From the innermost dimension outwards; the loops come out innermost first.
+  for (int d = extent.size() - 1; d >= 0; --d) {
+    if (extent[d] == 1) continue;
+    const int64_t src = src_stride_bytes[d];
+    const int64_t dst = dst_stride_bytes[d];
+    if (copy.loops == 0 && src == copy.run_bytes && dst == copy.run_bytes) {
+      copy.run_bytes *= extent[d];
+      continue;
+    }
+    const auto inner = static_cast<size_t>(copy.loops) - 1;
+    if (copy.loops > 0 && src == copy.src_stride[inner] * copy.count[inner] && dst == copy.dst_stride[inner] * copy.count[inner]) {
+      copy.count[inner] *= extent[d];
+      continue;
+    }
+    const auto next = static_cast<size_t>(copy.loops++);
+    copy.count[next] = extent[d];
+    copy.src_stride[next] = src;
+    copy.dst_stride[next] = dst;
+  }
+  std::reverse(copy.count.begin(), copy.count.begin() + copy.loops);
+  std::reverse(copy.src_stride.begin(), copy.src_stride.begin() + copy.loops);
+  std::reverse(copy.dst_stride.begin(), copy.dst_stride.begin() + copy.loops);
+  return copy;
+}
+
+int64_t StridedCopy::runs() const {
+  if (run_bytes == 0) return 0;
+  int64_t n = 1;
+  for (int i = 0; i < loops; ++i) n *= count[static_cast<size_t>(i)];
+  return n;
+}
+
+void StridedCopy::Run(const std::byte* src, std::byte* dst) const {
+  if (run_bytes == 0) return;
+  if (loops == 0) {
+    std::memcpy(dst, src, static_cast<size_t>(run_bytes));
+    return;
+  }
+  const auto inner = static_cast<size_t>(loops) - 1;
+  std::array<int64_t, kMaxRank> index{};
+  for (;;) {
+    CopyRow(src, dst, count[inner], src_stride[inner], dst_stride[inner], run_bytes);
+    size_t d = inner;
+    for (;;) {
+      if (d == 0) return;
+      --d;
+      src += src_stride[d];
+      dst += dst_stride[d];
+      if (++index[d] < count[d]) break;
+      index[d] = 0;
+      src -= src_stride[d] * count[d];
+      dst -= dst_stride[d] * count[d];
+    }
+  }
+}
+
+WindowedCopy::WindowedCopy(const StridedCopy& copy, uint64_t position, std::byte* dst)
+    : copy_(copy), position_(position), dst_(dst), done_(copy.run_bytes == 0) {}
+
+void WindowedCopy::Feed(const std::byte* window, uint64_t begin, uint64_t end) {
+  while (!done_ && position_ < end) {
+    const std::byte* src = window + (position_ - begin);
+    const auto left = static_cast<int64_t>(end - position_);
+    if (copy_.loops > 0 && in_run_ == 0 && left >= copy_.run_bytes) {
+      // As many whole runs of the innermost loop as the window holds, at once.
+      const auto inner = static_cast<size_t>(copy_.loops) - 1;
+      const int64_t src_stride = copy_.src_stride[inner];
+      const int64_t dst_stride = copy_.dst_stride[inner];
+      const int64_t n = std::min(copy_.count[inner] - index_[inner], (left - copy_.run_bytes) / src_stride + 1);
+      CopyRow(src, dst_, n, src_stride, dst_stride, copy_.run_bytes);
+      index_[inner] += n - 1;
+      position_ += static_cast<uint64_t>((n - 1) * src_stride);
+      dst_ += (n - 1) * dst_stride;
+      Advance(copy_.run_bytes);
+    } else {
+      const int64_t bytes = std::min(copy_.run_bytes - in_run_, left);
+      std::memcpy(dst_, src, static_cast<size_t>(bytes));
+      Advance(bytes);
+    }
+  }
+}
+
+void WindowedCopy::Advance(int64_t bytes) {
+  in_run_ += bytes;
+  if (in_run_ < copy_.run_bytes) {
+    position_ += static_cast<uint64_t>(bytes);
+    dst_ += bytes;
+    return;
+  }
+  position_ -= static_cast<uint64_t>(copy_.run_bytes - bytes);  // back to the run's start
+  dst_ -= copy_.run_bytes - bytes;
+  in_run_ = 0;
+  for (int d = copy_.loops - 1; d >= 0; --d) {
+    const auto i = static_cast<size_t>(d);
+    position_ += static_cast<uint64_t>(copy_.src_stride[i]);
+    dst_ += copy_.dst_stride[i];
+    if (++index_[i] < copy_.count[i]) return;
+    index_[i] = 0;
+    position_ -= static_cast<uint64_t>(copy_.src_stride[i] * copy_.count[i]);
+    dst_ -= copy_.dst_stride[i] * copy_.count[i];
+  }
+  done_ = true;
+}
+
+}  // namespace cairn
