@@ -1,0 +1,63 @@
+// Checkpoints: what a run has committed, in order, and how one is opened.
+//
+// The truth is the set of valid manifests. Order is (epoch, step). Each epoch published its parent when it
+// had restored; following the parents from the newest epoch gives the run's line. Committed checkpoints off
+// the line are orphans: another branch, kept, never resumed.
+#ifndef CAIRN_RUNTIME_CATALOG_CHECKPOINTS_H_
+#define CAIRN_RUNTIME_CATALOG_CHECKPOINTS_H_
+
+#include <string>
+#include <vector>
+
+#include "planner/base/status.h"
+#include "runtime/catalog/run_directory.h"
+#include "runtime/formats/blobs.h"
+#include "runtime/formats/index.h"
+#include "runtime/formats/manifest.h"
+#include "runtime/formats/names.h"
+
+namespace cairn {
+
+struct Checkpoint {
+  std::string name;  // of its folder
+  names::Attempt id;
+  Status readable;  // not OK: the manifest could not be read, and `manifest` is empty
+  Manifest manifest;
+  bool orphan = false;
+  std::string struck;  // why it was marked as damaged; "" = it is not
+};
+
+struct Listing {
+  std::vector<Checkpoint> checkpoints;  // newest first
+  bool on_line_known = false;           // some epoch has published a parent or committed
+};
+
+// Everything that has a manifest. An error only when the directory itself cannot be read.
+Result<Listing> ListCheckpoints(const RunDirectory& dir);
+
+// Those to restore from, newest first: on the line, not marked. One whose manifest is damaged stands among
+// them, so that the caller names and marks it when its turn comes (LoadCheckpoint says kDamage).
+std::vector<Checkpoint> Candidates(const Listing& listing);
+
+struct LoadedCheckpoint {
+  std::string name;
+  std::string path;  // absolute, of its folder
+  Manifest manifest;
+  Index index;
+  Blobs blobs;
+};
+
+// Reads manifest, index and blobs, checks them against their hashes and each other, and the sizes of all
+// files. kDamage only for what a second read confirms: wrong content, a file that is missing or has another
+// size. kIo, kPermission, kNotFound (the whole checkpoint is gone): no verdict on the checkpoint.
+Result<LoadedCheckpoint> LoadCheckpoint(const RunDirectory& dir, const std::string& name);
+
+// Marks a checkpoint as damaged, with the reason: it is passed over from now on, and never pruned.
+Status MarkDamaged(const RunDirectory& dir, const std::string& name, const std::string& reason);
+
+// Takes the mark away (after a repair, or when the fault was not the checkpoint's).
+Status ClearMark(const RunDirectory& dir, const std::string& name);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_CATALOG_CHECKPOINTS_H_

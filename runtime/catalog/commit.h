@@ -1,0 +1,39 @@
+// Commit: how an attempt becomes a checkpoint. The protocol is described in commit.cc.
+#ifndef CAIRN_RUNTIME_CATALOG_COMMIT_H_
+#define CAIRN_RUNTIME_CATALOG_COMMIT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "planner/base/status.h"
+#include "runtime/catalog/run_directory.h"
+#include "runtime/formats/blobs.h"
+#include "runtime/formats/index.h"
+#include "runtime/formats/manifest.h"
+#include "runtime/formats/names.h"
+
+namespace cairn {
+
+struct Attempt {
+  names::Attempt name;
+  std::string path;  // absolute; writers make their files in it, and fsync both the file and this folder
+};
+
+// Makes the attempt's folder, durably. Leader only.
+Result<Attempt> BeginAttempt(const RunDirectory& dir, uint32_t epoch, int64_t step);
+
+// Makes the attempt a checkpoint. Call it only when all members' records are in (`index.files`). Of
+// `manifest` the caller fills run_id, label, world_size, trigger, parent, tag, cairn_version and settings;
+// the rest is filled here. Returns what was written.
+//
+// kFenced: a newer epoch owns the directory, and decides what becomes of this attempt. Any other error: the
+// attempt is no checkpoint as far as this life knows; Abandon it.
+Result<Manifest> Commit(const RunDirectory& dir, const Attempt& attempt, const Index& index,
+                        const Blobs& blobs, Manifest manifest);
+
+// Removes an attempt of our own that will not be committed.
+Status Abandon(const RunDirectory& dir, const Attempt& attempt);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_CATALOG_COMMIT_H_

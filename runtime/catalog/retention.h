@@ -1,0 +1,56 @@
+// Retention: which checkpoints of the run's own line are no longer kept, and their removal.
+#ifndef CAIRN_RUNTIME_CATALOG_RETENTION_H_
+#define CAIRN_RUNTIME_CATALOG_RETENTION_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "planner/base/status.h"
+#include "runtime/catalog/beat.h"
+#include "runtime/catalog/checkpoints.h"
+#include "runtime/catalog/run_directory.h"
+
+namespace cairn {
+
+// Pure. The checkpoints to prune, oldest first, when the `keep_last` newest candidates are kept. Spared
+// besides: `kept` (tagged, pinned, leased), `parent` until this epoch has a checkpoint of its own, orphans,
+// and whatever is marked or cannot be read.
+std::vector<std::string> PlanRetention(const Listing& listing, uint32_t epoch, const std::string& parent,
+                                       int keep_last, const std::set<std::string>& kept);
+
+// Removes one checkpoint: its name first, then its manifest, then the rest. kFenced when `epoch` is not the
+// newest any more.
+Status PruneCheckpoint(const RunDirectory& dir, uint32_t epoch, const std::string& name);
+
+// A reader's promise-taker: while it beats, the checkpoint is not pruned. The destructor gives it up.
+class ReadLease {
+ public:
+  static Result<ReadLease> Take(const RunDirectory& dir, const std::string& checkpoint);
+  ReadLease(ReadLease&&) = default;
+  ReadLease& operator=(ReadLease&&) = delete;
+  ~ReadLease();
+
+  Status Beat() { return file_.Beat(); }  // every kBeatInterval
+
+ private:
+  explicit ReadLease(BeatFile file) : file_(std::move(file)) {}
+  BeatFile file_;
+};
+
+// The pruner's memory of the leases: which of them move. One for the life of the leader; not thread-safe.
+class LeaseWatch {
+ public:
+  // Checkpoints with a lease that is not known to be dead. Dead leases (unmoved for kBeatBound between two
+  // calls, or left) are removed.
+  Result<std::set<std::string>> Leased(const RunDirectory& dir, BeatWatch::Time now);
+
+ private:
+  std::map<std::string, BeatWatch> watches_;  // by file name
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_CATALOG_RETENTION_H_

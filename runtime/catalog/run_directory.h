@@ -1,0 +1,61 @@
+// RunDirectory: one run's directory, with its identity and its journal. Every other function of the catalog
+// takes one.
+//
+// Immutable after it was opened; may be copied and used from any thread. The catalog's functions do blocking
+// I/O: never call them from the training path or a loop thread.
+#ifndef CAIRN_RUNTIME_CATALOG_RUN_DIRECTORY_H_
+#define CAIRN_RUNTIME_CATALOG_RUN_DIRECTORY_H_
+
+#include <string>
+#include <string_view>
+
+#include "planner/base/status.h"
+#include "runtime/io/file.h"
+
+namespace cairn {
+
+// What RUN holds. It is written once and stays the same over all lives.
+struct RunInfo {
+  std::string id;       // 16 random hex digits
+  std::string name;     // what the user called it; for people
+  std::string created;  // UTC, RFC 3339
+
+  friend bool operator==(const RunInfo&, const RunInfo&) = default;
+};
+
+class RunDirectory {
+ public:
+  // Opens the run in `path` (absolute), making the folder and RUN when they are not there; of several that do
+  // so at once one makes the run and all open the same. `mode` is for every durable file that is made through
+  // this object. kDamage when RUN cannot be read as such.
+  static Result<RunDirectory> Open(const std::string& path, const std::string& name, FileMode mode = {});
+
+  // Opens what is there, for reading; kNotFound when the folder holds no RUN.
+  static Result<RunDirectory> OpenExisting(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const RunInfo& info() const { return info_; }
+  FileMode mode() const { return mode_; }
+
+  // The full path of a name in the directory.
+  std::string PathOf(std::string_view name) const { return path_ + "/" + std::string(name); }
+  std::string PathOf(std::string_view folder, std::string_view name) const {
+    return PathOf(folder) + "/" + std::string(name);
+  }
+
+  // Appends one line (a JSON object, without the newline) to journal.jsonl with one write. The journal is a
+  // courtesy to people: the caller may log the error, no operation fails for it.
+  Status Journal(std::string_view json) const;
+
+ private:
+  RunDirectory(std::string path, RunInfo info, FileMode mode)
+      : path_(std::move(path)), info_(std::move(info)), mode_(mode) {}
+
+  std::string path_;
+  RunInfo info_;
+  FileMode mode_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_CATALOG_RUN_DIRECTORY_H_

@@ -1,0 +1,55 @@
+// Manifest: the file whose appearance makes a checkpoint exist, and which says what belongs to it.
+// docs/design/formats.md, section 6.
+#ifndef CAIRN_RUNTIME_FORMATS_MANIFEST_H_
+#define CAIRN_RUNTIME_FORMATS_MANIFEST_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/base/status.h"
+#include "runtime/io/hash.h"
+
+namespace cairn {
+
+struct Manifest {
+  struct File {
+    std::string name;
+    uint64_t bytes = 0;
+    friend bool operator==(const File&, const File&) = default;
+  };
+
+  std::string run_id;
+  uint32_t epoch = 0;
+  int64_t step = 0;   // the count of cairn_step calls
+  int64_t label = 0;  // the application's own number, for people
+  uint32_t world_size = 0;
+  std::string time;          // UTC, RFC 3339; for people, never compared
+  std::string trigger;       // "interval", "preempt", …
+  std::string parent;        // the checkpoint that this life restored; "" = it began fresh
+  std::string tag;           // "" = none
+  std::vector<File> shards;  // names of names::Shard; each has its sums file beside it
+  uint64_t index_bytes = 0;
+  Hash128 index_hash;
+  uint64_t blobs_bytes = 0;
+  Hash128 blobs_hash;
+  uint64_t total_bytes = 0;  // of shards, sums, index and blobs
+  std::string cairn_version;
+  std::map<std::string, std::string> settings;  // those that a reader of the checkpoint may want to know
+
+  friend bool operator==(const Manifest&, const Manifest&) = default;
+};
+
+Result<std::string> EncodeManifest(const Manifest& manifest);
+
+// kDamage with what is wrong.
+Result<Manifest> DecodeManifest(std::string_view text);
+
+// Now, as Manifest::time has it: "2026-03-01T12:00:00Z".
+std::string UtcNow();
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_FORMATS_MANIFEST_H_

@@ -1,0 +1,71 @@
+// Whole-file operations of the durable tier, and the one place that makes a small file durable.
+//
+// Every error names the call and the path and has the code that fits its errno (Status::FromErrno). EINTR and
+// short transfers are handled here. A failed fsync means that the data are lost: it is reported and never
+// tried again. All functions may be called from any thread; none may be called from the training path or a
+// loop thread, since each can block as long as the file system likes.
+#ifndef CAIRN_RUNTIME_IO_FILE_H_
+#define CAIRN_RUNTIME_IO_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/base/status.h"
+#include "runtime/io/fd.h"
+
+namespace cairn {
+
+// Permission bits of a durable file, for example 0640; nothing = what the umask and the folder's ACL give.
+// Folders get the same bits, with search wherever there is read.
+using FileMode = std::optional<uint32_t>;
+
+// open(2) with O_CLOEXEC.
+Result<UniqueFd> OpenFile(const std::string& path, int flags, uint32_t mode = 0666);
+
+Result<uint64_t> FileBytes(const std::string& path);
+
+// The whole file. kNotFound when there is none; kDamage when it is longer than max_bytes or no regular file
+// (what Cairn wrote is neither).
+Result<std::string> ReadAll(const std::string& path, uint64_t max_bytes);
+
+// Exactly out.size() bytes at `offset`; kDamage when the file ends before. `path` is for messages.
+Status PreadFull(int fd, std::span<std::byte> out, uint64_t offset, std::string_view path);
+Status PwriteFull(int fd, std::span<const std::byte> bytes, uint64_t offset, std::string_view path);
+
+Status SyncFile(int fd, std::string_view path);
+Status SyncDirectory(const std::string& path);
+
+// mkdir -p; the parent of each folder that this call made is fsynced, so that the folder survives a crash of
+// the node.
+Status MakeDirectories(const std::string& path, FileMode mode = {});
+
+// Makes the file `path` hold `bytes`, durably, in one atomic step; readers see the old content, or nothing,
+// or the new content.
+Status PublishFile(const std::string& path, std::string_view bytes, FileMode mode = {});
+
+// The same, for a file that must not be there yet. kExists when somebody else made it first (whose content is
+// complete).
+Status CreateExclusive(const std::string& path, std::string_view bytes, FileMode mode = {});
+
+// Names in a folder, sorted, without "." and "..". A name that begins with ".tmp-" is a file of PublishFile
+// in the making, or what a crash left of one.
+Result<std::vector<std::string>> ListDirectory(const std::string& path);
+
+// rename(2) by full path; after an error both names are looked at, since NFS may have done it (the reply was
+// lost).
+Status RenameDirectory(const std::string& from, const std::string& to);
+
+// unlink(2); a file that is not there is fine.
+Status RemoveFile(const std::string& path);
+
+// Removes a folder and everything in it, without following links. What is not there is fine.
+Status RemoveTree(const std::string& path);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_IO_FILE_H_
