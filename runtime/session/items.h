@@ -1,0 +1,66 @@
+// Items: the state that one member registered, as the C ABI took it: arrays with their pieces, and blobs.
+//
+// Built by the application's thread before the restore; afterwards only the pointers change (Update), again on the application's thread.
+// Arrays are kept in C order: a Fortran array enters with its dimensions reversed.
+#ifndef CAIRN_RUNTIME_SESSION_ITEMS_H_
+#define CAIRN_RUNTIME_SESSION_ITEMS_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "planner/layout.h"
+#include "runtime/include/cairn/cairn.h"
+
+namespace cairn {
+
+inline constexpr size_t kMaxBlobBytes = 64 << 10;
+
+struct LocalPiece {
+  Box box;
+  Dims stride_bytes;
+  std::byte* data = nullptr;
+};
+
+struct ArrayItem {
+  ArraySpec spec;
+  std::vector<LocalPiece> pieces;
+};
+
+struct BlobItem {
+  std::string name;
+  std::byte* data = nullptr;
+  size_t bytes = 0;
+  int policy = CAIRN_BLOB_REFUSE;
+};
+
+class Items {
+ public:
+  // kInvalid with the item's name and what is wrong with it.
+  Status AddArray(std::string_view name, const cairn_array& array);
+  Status AddBlob(std::string_view name, void* data, size_t bytes, int policy);
+
+  // `item` counts the Add calls from 0.
+  Status Update(int item, int piece, void* data);
+  Result<int> Find(std::string_view name) const;
+
+  const std::vector<ArrayItem>& arrays() const { return arrays_; }
+  const std::vector<BlobItem>& blobs() const { return blobs_; }
+
+ private:
+  Status CheckName(std::string_view name) const;
+
+  struct ArrayPosition { size_t index; };
+  struct BlobPosition { size_t index; };
+  std::vector<ArrayItem> arrays_;
+  std::vector<BlobItem> blobs_;
+  std::vector<std::variant<ArrayPosition, BlobPosition>> order_;
+  std::unordered_map<std::string, int> by_name_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SESSION_ITEMS_H_

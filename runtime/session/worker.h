@@ -1,0 +1,34 @@
+// Worker: one background thread that runs tasks in order. Drains and commits run here, off the loop and off the program's threads.
+#ifndef CAIRN_RUNTIME_SESSION_WORKER_H_
+#define CAIRN_RUNTIME_SESSION_WORKER_H_
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace cairn {
+
+class Worker {
+ public:
+  Worker();
+  ~Worker();  // runs what is queued, then joins
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void Run(std::function<void()> task);  // any thread
+
+ private:
+  void Main();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> tasks_;  // guarded by mutex_
+  bool stop_ = false;                        // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SESSION_WORKER_H_
