@@ -1,0 +1,171 @@
+// Leader: the side of the agreement that decides, one per life, in the process of rank 0. Pure: (state, event, now) → state, actions.
+//
+// How a save comes about. M = member (runtime/agreement/member.h), L = leader; c = a member's count of cairn_step calls, T = the boundary.
+//
+//  1. A Request (reason, time left, tag) reaches L. While no boundary is settled it joins the save under way: the more urgent reason and
+//     the earlier deadline win. Later it follows: requests that follow are merged into one. Urgency: preempt > timelimit > end > request >
+//     interval. An interval, or the same preempt, timelimit or end once more, is served by the save under way in any state.
+//     L takes the next id and sends Poll(id).
+//  2. M answers Count(id, c, period, mode).
+//  3. All in: if everyone stands still (quiet at one c that no final member is past, or all final), T = the largest c and the snapshot is
+//     taken there at once. Otherwise T = the largest c + margin; margin = ceil(round trip / shortest step) + 1, doubled by every failed
+//     try. L sends ArmAt(id, T).
+//  4. M stores T where cairn_step compares, *then* looks at its count: at or past T while running → Nack, otherwise Ack. Either M sees the
+//     count that has passed T or cairn_step sees T (member.h argues it).
+//  5. All Acks: Go(id). A Nack: Drop(id), and again from 2 under a new id, until the tries or the time are used up. When all members
+//     have come to rest short of T, also Drop and again from 2 (T might be far off, as when validation began just now).
+//  6. M at T without Go waits there, bounded. If the bound passes it forgets the id, *then* sends Abort(id): a late Go meets no such id.
+//     With Go it takes the snapshot and sends Staged(id, T, label).
+//  7. All staged with equal labels (a final member's is exempt): the session makes the attempt's directory; L sends Drain(id, attempt); M
+//     writes its files in the background and sends Record(id) when they are durable.
+//  8. All records in: the session commits; L sends Committed(id).
+//  9. Abort, Failed, unequal labels, a deadline, or a member gone before its record: Drop(id) to all. A member that falls silent (suspect)
+//     before it staged: Drop(id), and the request is held until the member answers again or its time is up.
+// 10. A member that is gone ends saving for this life: whatever its loss does not hinder is finished, later requests are refused.
+// 11. cairn_finalize: M sends Finalized(c) and stays; its memory stands for every later T. When all are final L saves once more if the
+//     count has moved since the last commit, has the run recorded as finished, and sends Close.
+// 12. Every state but idle and closed has a deadline; OnTick drives it.
+//
+// Why no two members snapshot different T under one id: T is sent once per id. Why no commit lacks a snapshot: L counts Staged and then
+// Record of every member under this id, and a member that has left T has forgotten the id, so it can send neither. docs/design/agreement.md
+// has the whole argument, docs/design/model/agreement.pml checks it.
+//
+// Threads: the loop thread alone. Ownership: nothing outside. Errors: none; what arrives out of place is ignored as the table in leader.cc
+// says.
+//
+// What the session does: feeds every event, carries out the returned actions in order, and calls OnTick at next_tick().
+#ifndef CAIRN_RUNTIME_AGREEMENT_LEADER_H_
+#define CAIRN_RUNTIME_AGREEMENT_LEADER_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runtime/agreement/messages.h"
+
+namespace cairn::agreement {
+
+// X(enumerator, name in logs, what L waits for there)
+#define CAIRN_LEADER_STATES(X)                                     \
+  X(kIdle, "idle", "nothing: no save is wanted")                   \
+  X(kHeld, "held", "a silent member to answer again")              \
+  X(kPolling, "polling", "the members' counts")                    \
+  X(kArming, "arming", "the members to be armed")                  \
+  X(kStaging, "staging", "the snapshots at the boundary")          \
+  X(kPreparing, "preparing", "the attempt's directory")            \
+  X(kDraining, "draining", "the members' files to be durable")     \
+  X(kCommitting, "committing", "the manifest to be in place")      \
+  X(kFinishing, "finishing", "the run to be recorded as finished") \
+  X(kClosed, "closed", "nothing: there are no more saves in this life")
+
+enum class LeaderState {
+#define X(enumerator, name, waits_for) enumerator,
+  CAIRN_LEADER_STATES(X)
+#undef X
+};
+std::string_view LeaderStateName(LeaderState state);
+
+// ---- what the session must do ----
+
+struct SendTo {  // send to this member (it may be the leader's own process: deliver it like any other)
+  Rank to = 0;
+  ToMember message;
+};
+struct Broadcast {  // send to every member that is not gone
+  ToMember message;
+};
+struct Prepare {  // off the loop: make the attempt's directory; then OnPrepared
+  SaveId id = 0;
+  int64_t count = 0;  // of cairn_step calls that the checkpoint will hold: it names the directory
+};
+struct Commit {  // off the loop: write the manifest and rename it into place; then OnCommitted
+  SaveId id = 0;
+  int64_t count = 0;
+  int64_t label = 0;
+  Trigger reason = kTriggerRequest;  // the most urgent one of those that it serves
+  std::vector<std::string> tags;
+  std::vector<std::string> records;  // by rank
+};
+struct Finish {};  // off the loop: record the run as finished; then OnFinished
+struct
+    SaveEnded {  // a request's save is over, for log, journal and exit policy; status says whether it is durable
+  SaveId id = 0;  // its last try; 0 = it was never begun
+  Trigger reason = kTriggerRequest;
+  int64_t count = 0;  // 0 when no boundary was settled
+  Status status;
+};
+struct Note {  // a line for the log at debug level: why a try was given up
+  std::string text;
+};
+using LeaderAction = std::variant<SendTo, Broadcast, Prepare, Commit, Finish, SaveEnded, Note>;
+using LeaderActions = std::vector<LeaderAction>;
+
+struct LeaderOptions {
+  uint32_t members = 1;
+  Nanoseconds save_timeout = std::chrono::minutes(10);  // from the begin of a save until it must be durable
+  bool save_at_end = true;                              // whether cairn_finalize saves
+  std::optional<int64_t> committed_count;               // of the checkpoint that was restored
+};
+
+class Leader {
+ public:
+  explicit Leader(const LeaderOptions& options);
+
+  LeaderActions OnMessage(Rank from, ToLeader message, TimePoint now);
+
+  // What is known of a member. Suspect: its heartbeat is late. Rejoined: it is back. Gone: its process is known to have ended, its
+  // connection is broken, or it left without cairn_finalize; `why` is for people. Each may be told more than once.
+  LeaderActions OnSuspect(Rank member, TimePoint now);
+  LeaderActions OnRejoined(Rank member, TimePoint now);
+  LeaderActions OnGone(Rank member, std::string why, TimePoint now);
+
+  // Results of Prepare (the attempt's name), Commit and Finish.
+  LeaderActions OnPrepared(SaveId id, Result<std::string> attempt, TimePoint now);
+  LeaderActions OnCommitted(SaveId id, Status status, TimePoint now);
+  LeaderActions OnFinished(Status status, TimePoint now);
+
+  LeaderActions OnTick(TimePoint now);         // may come early or often
+  std::optional<TimePoint> next_tick() const;  // nothing while idle or closed
+
+  LeaderState state() const { return state_; }
+  SaveId id() const { return id_; }  // of the latest try
+
+ private:
+  enum class Event : int;
+  struct Input;
+  using Handler = void (Leader::*)(Input&);
+  struct Row;
+  static const Row kTransitions[];
+
+  // What is known of a member.
+  struct Peer {
+    bool suspect = false;
+    bool gone = false;
+    bool final = false;
+    bool answered = false;  // what the present state waits for has come
+    Count count;            // of the present try
+    Staged staged;          // of the present try
+    int64_t final_count = 0;
+    std::string record;
+  };
+  // One save that is wanted: requests merged.
+  struct Want {
+    Trigger reason = kTriggerInterval;
+    std::optional<TimePoint> deadline;
+    std::vector<std::string> tags;
+    std::vector<Rank> from;  // who gets the Answer, once for each request
+  };
+
+  LeaderActions Run(Event event, Input& input);
+
+  LeaderOptions options_;
+  LeaderState state_ = LeaderState::kIdle;
+  SaveId id_ = 0;
+  std::vector<Peer> peers_;
+};
+
+}  // namespace cairn::agreement
+
+#endif  // CAIRN_RUNTIME_AGREEMENT_LEADER_H_
