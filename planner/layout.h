@@ -1,6 +1,8 @@
-// Layout: which pieces of which arrays every rank holds. The planner's input for a save, and its description of a wanted load.
+// Layout: which pieces of which arrays every rank holds. The planner's input for a save, and its description
+// of a wanted load.
 //
-// Arrays here are in C order: a Fortran array enters with its dimensions reversed (its order is kept as metadata in the index).
+// Arrays here are in C order: a Fortran array enters with its dimensions reversed (its order is kept as
+// metadata in the index).
 #ifndef CAIRN_PLANNER_LAYOUT_H_
 #define CAIRN_PLANNER_LAYOUT_H_
 
@@ -23,7 +25,8 @@ struct ArraySpec {
   friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
 };
 
-// One box of one array in one rank's memory. `ordinal` is its position among the pieces that this rank registered for this array.
+// One box of one array in one rank's memory. `ordinal` is its position among the pieces that this rank
+// registered for this array.
 struct Piece {
   uint32_t array = 0;  // position in Layout::arrays
   uint32_t rank = 0;
@@ -37,8 +40,16 @@ struct Layout {
   std::vector<Piece> pieces;  // grouped by array, then by rank, then by ordinal
 };
 
-// Checks what every plan relies on: names unique, boxes inside their shapes, ranks below the world size, no hole in any array.
-// kInvalid with the array's name otherwise.
+// Below, kInvalid names the array and says what is wrong with it.
+
+// A name, no negative extent, and a size in bytes that fits int64_t.
+Status CheckArray(const ArraySpec& array);
+
+// A box of the array's rank inside its shape.
+Status CheckBox(const ArraySpec& array, const Box& box);
+
+// What every save plan relies on: arrays and boxes as above, names unique, ranks below the world size, pieces
+// in the order that Layout asks for, and no element of any array without a piece.
 Status ValidateLayout(const Layout& layout);
 
 }  // namespace cairn

@@ -28,8 +28,8 @@ struct WantedBox {
   Box box;
 };
 
-// `region` (global coordinates) of wanted box `wanted`; its first element lies `source_offset` bytes into the range, and going one step in
-// dimension d moves `source_stride[d]` bytes.
+// `region` (global coordinates) of wanted box `wanted`; its first element lies `source_offset` bytes into the
+// range, and going one step in dimension d moves `source_stride[d]` bytes.
 struct CopyOut {
   uint32_t wanted = 0;
   Box region;
@@ -39,7 +39,7 @@ struct CopyOut {
 
 struct ReadRange {
   uint32_t file = 0;
-  uint64_t offset = 0;
+  uint64_t offset = 0;  // bytes from the start of the file
   uint64_t bytes = 0;
   std::vector<CopyOut> copies;
 };
@@ -50,14 +50,27 @@ struct LoadPlan {
   uint64_t read_bytes = 0;        // sum of the ranges
 };
 
+// Which bytes are read though nobody wants them: a gap between two wanted stretches of a file is read along
+// when
+// - it is smaller than page_bytes: leaving it out would save no page of I/O and cost one more request (think
+// of
+//   single columns); or
+// - it is at most max_gap_bytes, and the range then has at most max_waste unwanted bytes for each wanted one.
+// So, apart from gaps smaller than a page, read_bytes <= (1 + max_waste) * needed_bytes.
 struct LoadPlanOptions {
-  uint64_t max_gap_bytes = 64 << 10;      // ranges that are nearer than this are read as one
-  double max_waste = 0.05;                // … as long as the bytes read in vain stay below this share of a range
-  uint64_t max_range_bytes = 64 << 20;    // no longer ranges than this (a single row of dim 0 may be longer)
+  uint64_t page_bytes = 4 << 10;
+  uint64_t max_gap_bytes = 64 << 10;
+  double max_waste = 0.05;
+  uint64_t max_range_bytes = 64 << 20;  // no range is longer (than this, or than one element)
 };
 
-// kDamage when a wanted element is covered by no saved box, naming the array and the first hole.
-Result<LoadPlan> PlanLoad(const SavedLayout& saved, const std::vector<WantedBox>& wanted, const LoadPlanOptions& options = {});
+// Every wanted element is copied exactly once, also where saved boxes overlap; a byte that several wanted
+// boxes need is read once.
+//
+// kInvalid when a wanted box does not fit its array. kDamage when a saved box does not, or when no saved box
+// covers a wanted element; the message names the array and the first hole.
+Result<LoadPlan> PlanLoad(const SavedLayout& saved, const std::vector<WantedBox>& wanted,
+                          const LoadPlanOptions& options = {});
 
 }  // namespace cairn
 

@@ -1,5 +1,7 @@
 #include "planner/base/box.h"
 
+#include <utility>
+
 namespace cairn {
 
 std::string Dims::ToString() const {
@@ -10,7 +12,8 @@ std::string Dims::ToString() const {
 
 bool Box::Contains(const Box& other) const {
   for (int i = 0; i < rank(); ++i) {
-    if (other.offset[i] < offset[i] || other.offset[i] + other.extent[i] > offset[i] + extent[i]) return false;
+    if (other.offset[i] < offset[i] || other.offset[i] + other.extent[i] > offset[i] + extent[i])
+      return false;
   }
   return true;
 }
@@ -33,6 +36,22 @@ std::optional<Box> Intersect(const Box& a, const Box& b) {
     out.extent.push_back(hi - lo);
   }
   return out;
+}
+
+void Subtract(const Box& from, const Box& cut, std::vector<Box>* rest) {
+  Box core = from;  // shrinks to `cut`, one dimension after the other; what is cut off is a slab of the rest
+  for (int i = 0; i < from.rank(); ++i) {
+    const int64_t lo = core.offset[i], hi = lo + core.extent[i];
+    const int64_t cut_lo = cut.offset[i], cut_hi = cut_lo + cut.extent[i];
+    for (const auto& [begin, end] : {std::pair(lo, cut_lo), std::pair(cut_hi, hi)}) {
+      if (begin == end) continue;
+      core.offset[i] = begin;
+      core.extent[i] = end - begin;
+      rest->push_back(core);
+    }
+    core.offset[i] = cut_lo;
+    core.extent[i] = cut.extent[i];
+  }
 }
 
 }  // namespace cairn

@@ -8,24 +8,24 @@
 
 namespace cairn {
 
-// X(enumerator, safetensors name, bytes of one element). The values are those of CAIRN_DTYPE_* in cairn.h and are stored in the index:
-// append only.
-#define CAIRN_DTYPES(X)     \
-  X(kBool, "BOOL", 1)       \
-  X(kU8, "U8", 1)           \
-  X(kI8, "I8", 1)           \
-  X(kF8E5M2, "F8_E5M2", 1)  \
-  X(kF8E4M3, "F8_E4M3", 1)  \
-  X(kI16, "I16", 2)         \
-  X(kU16, "U16", 2)         \
-  X(kF16, "F16", 2)         \
-  X(kBF16, "BF16", 2)       \
-  X(kI32, "I32", 4)         \
-  X(kU32, "U32", 4)         \
-  X(kF32, "F32", 4)         \
-  X(kF64, "F64", 8)         \
-  X(kI64, "I64", 8)         \
-  X(kU64, "U64", 8)         \
+// X(enumerator, safetensors name, bytes of one element). The values are those of CAIRN_DTYPE_* in cairn.h and
+// are stored in the index: append only.
+#define CAIRN_DTYPES(X)    \
+  X(kBool, "BOOL", 1)      \
+  X(kU8, "U8", 1)          \
+  X(kI8, "I8", 1)          \
+  X(kF8E5M2, "F8_E5M2", 1) \
+  X(kF8E4M3, "F8_E4M3", 1) \
+  X(kI16, "I16", 2)        \
+  X(kU16, "U16", 2)        \
+  X(kF16, "F16", 2)        \
+  X(kBF16, "BF16", 2)      \
+  X(kI32, "I32", 4)        \
+  X(kU32, "U32", 4)        \
+  X(kF32, "F32", 4)        \
+  X(kF64, "F64", 8)        \
+  X(kI64, "I64", 8)        \
+  X(kU64, "U64", 8)        \
   X(kC64, "C64", 8)
 
 enum class DType : uint8_t {

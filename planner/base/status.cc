@@ -7,22 +7,38 @@ namespace cairn {
 
 std::string_view CodeName(Code code) {
   switch (code) {
-    case Code::kOk: return "ok";
-    case Code::kInvalid: return "invalid";
-    case Code::kMismatch: return "mismatch";
-    case Code::kDamage: return "damage";
-    case Code::kNotFound: return "not found";
-    case Code::kExists: return "exists";
-    case Code::kBusy: return "busy";
-    case Code::kFenced: return "fenced";
-    case Code::kPermission: return "permission";
-    case Code::kNoSpace: return "no space";
-    case Code::kIo: return "i/o";
-    case Code::kTimeout: return "timeout";
-    case Code::kUnavailable: return "unavailable";
-    case Code::kCancelled: return "cancelled";
-    case Code::kOutOfMemory: return "out of memory";
-    case Code::kInternal: return "internal";
+    case Code::kOk:
+      return "ok";
+    case Code::kInvalid:
+      return "invalid";
+    case Code::kMismatch:
+      return "mismatch";
+    case Code::kDamage:
+      return "damage";
+    case Code::kNotFound:
+      return "not found";
+    case Code::kExists:
+      return "exists";
+    case Code::kBusy:
+      return "busy";
+    case Code::kFenced:
+      return "fenced";
+    case Code::kPermission:
+      return "permission";
+    case Code::kNoSpace:
+      return "no space";
+    case Code::kIo:
+      return "i/o";
+    case Code::kTimeout:
+      return "timeout";
+    case Code::kUnavailable:
+      return "unavailable";
+    case Code::kCancelled:
+      return "cancelled";
+    case Code::kOutOfMemory:
+      return "out of memory";
+    case Code::kInternal:
+      return "internal";
   }
   return "unknown";
 }
@@ -37,18 +53,33 @@ Status Status::FromErrno(int error, std::string_view what) {
   switch (error) {
     case EACCES:
     case EPERM:
-    case EROFS: code = Code::kPermission; break;
+    case EROFS:
+      code = Code::kPermission;
+      break;
     case ENOSPC:
-    case EDQUOT: code = Code::kNoSpace; break;
+    case EDQUOT:
+      code = Code::kNoSpace;
+      break;
     case ENOENT:
-    case ENOTDIR: code = Code::kNotFound; break;
+    case ENOTDIR:
+      code = Code::kNotFound;
+      break;
     case EEXIST:
-    case ENOTEMPTY: code = Code::kExists; break;
-    case ENOMEM: code = Code::kOutOfMemory; break;
-    case ETIMEDOUT: code = Code::kTimeout; break;
+    case ENOTEMPTY:
+      code = Code::kExists;
+      break;
+    case ENOMEM:
+      code = Code::kOutOfMemory;
+      break;
+    case ETIMEDOUT:
+      code = Code::kTimeout;
+      break;
     case EINVAL:
-    case ENAMETOOLONG: code = Code::kInvalid; break;
-    default: break;
+    case ENAMETOOLONG:
+      code = Code::kInvalid;
+      break;
+    default:
+      break;
   }
   return {code, std::string(what) + ": " + std::strerror(error)};
 }

@@ -1,7 +1,9 @@
-// Status and Result: how every fallible function of Cairn reports. Nothing here throws or allocates on success.
+// Status and Result: how every fallible function of Cairn reports. Nothing here throws or allocates on
+// success.
 //
-// The codes are a small closed set; what a caller decides (retry, fall back, stop) depends on the code alone, what the user reads is the
-// message: what happened, to which thing, why, and what to do. Context is added on the way up with `Annotate`.
+// The codes are a small closed set; what a caller decides (retry, fall back, stop) depends on the code alone,
+// what the user reads is the message: what happened, to which thing, why, and what to do. Context is added on
+// the way up with `Annotate`.
 #ifndef CAIRN_PLANNER_BASE_STATUS_H_
 #define CAIRN_PLANNER_BASE_STATUS_H_
 
@@ -47,7 +49,8 @@ class [[nodiscard]] Status {
   // The same code with "context: " put before the message. OK stays OK.
   Status Annotate(std::string_view context) const;
 
-  // From errno, with the code that fits it: `what` says which call on which path, for example "fsync /d/shard-1".
+  // From errno, with the code that fits it: `what` says which call on which path, for example "fsync
+  // /d/shard-1".
   static Status FromErrno(int error, std::string_view what);
 
  private:
@@ -60,7 +63,7 @@ inline Status OkStatus() { return {}; }
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                              // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit on purpose
   Result(Status status) : status_(std::move(status)) { assert(!status_.ok()); }  // NOLINT
 
   bool ok() const { return value_.has_value(); }
@@ -79,15 +82,16 @@ class [[nodiscard]] Result {
 
 }  // namespace cairn
 
-#define CAIRN_RETURN_IF_ERROR(expr)                         \
-  do {                                                      \
-    ::cairn::Status cairn_status_ = (expr);                 \
-    if (!cairn_status_.ok()) return cairn_status_;          \
+#define CAIRN_RETURN_IF_ERROR(expr)                \
+  do {                                             \
+    ::cairn::Status cairn_status_ = (expr);        \
+    if (!cairn_status_.ok()) return cairn_status_; \
   } while (0)
 
 #define CAIRN_CONCAT_INNER_(a, b) a##b
 #define CAIRN_CONCAT_(a, b) CAIRN_CONCAT_INNER_(a, b)
-#define CAIRN_ASSIGN_OR_RETURN(lhs, expr) CAIRN_ASSIGN_OR_RETURN_(CAIRN_CONCAT_(cairn_result_, __LINE__), lhs, expr)
+#define CAIRN_ASSIGN_OR_RETURN(lhs, expr) \
+  CAIRN_ASSIGN_OR_RETURN_(CAIRN_CONCAT_(cairn_result_, __LINE__), lhs, expr)
 #define CAIRN_ASSIGN_OR_RETURN_(tmp, lhs, expr) \
   auto tmp = (expr);                            \
   if (!tmp.ok()) return tmp.status();           \

@@ -1,5 +1,6 @@
 #include "planner/base/box.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace cairn {
@@ -27,6 +28,20 @@ TEST(Box, ContainsItselfAndNotWhatSticksOut) {
   EXPECT_TRUE(a.Contains(Box{{3, 3}, {2, 3}}));
   EXPECT_FALSE(a.Contains(Box{{3, 3}, {2, 4}}));
   EXPECT_FALSE(a.Contains(Box{{1, 3}, {1, 1}}));
+}
+
+TEST(Box, SubtractLeavesDisjointBoxesAroundTheCut) {
+  std::vector<Box> rest;
+  Subtract(Box{{0, 0}, {4, 6}}, Box{{1, 2}, {2, 3}}, &rest);
+  EXPECT_THAT(rest, ::testing::UnorderedElementsAre(Box{{0, 0}, {1, 6}}, Box{{3, 0}, {1, 6}},
+                                                    Box{{1, 0}, {2, 2}}, Box{{1, 5}, {2, 1}}));
+}
+
+TEST(Box, SubtractOfTheWholeLeavesNothing) {
+  std::vector<Box> rest;
+  Subtract(Box{}, Box{}, &rest);
+  Subtract(Box{{1}, {2}}, Box{{1}, {2}}, &rest);
+  EXPECT_THAT(rest, ::testing::IsEmpty());
 }
 
 TEST(Box, PrintsHalfOpenRanges) { EXPECT_EQ((Box{{0, 8}, {4, 8}}).ToString(), "[0:4, 8:16]"); }

@@ -1,0 +1,238 @@
+// From wanted boxes to reads:
+//
+// 1. Per array, each wanted box is cut into parts that lie in one saved box each (BoxIndex).
+// 2. Each part is cut into chunks. A chunk is one stretch of the file with its one CopyOut. Saved boxes are
+// divided into cells, contiguous in
+//    the file and at most max_range_bytes long, and no chunk crosses a cell's border: so even chunks that
+//    overlap make no longer range. Inside a cell, a part is one chunk if the gaps between its rows may be
+//    read along, else it is cut along its outermost dimension.
+// 3. The chunks, in file order, are merged into ranges where they overlap or where the gap between them may
+// be read along.
+#include "planner/load_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "planner/box_index.h"
+
+namespace cairn {
+namespace {
+
+struct Chunk {
+  uint32_t file = 0;
+  uint64_t offset = 0;  // in the file
+  uint64_t bytes = 0;
+  uint64_t unwanted_bytes = 0;
+  CopyOut copy;  // source_offset 0
+};
+
+// Whether a gap may lie inside a range that would have so many bytes, so many of them unwanted.
+bool MayReadAlong(uint64_t gap, uint64_t unwanted_bytes, uint64_t range_bytes,
+                  const LoadPlanOptions& options) {
+  if (gap == 0 || gap < options.page_bytes) return true;
+  const auto unwanted = static_cast<double>(unwanted_bytes);
+  return gap <= options.max_gap_bytes &&
+         unwanted <= options.max_waste * (static_cast<double>(range_bytes) - unwanted);
+}
+
+// Cuts parts of one saved box into chunks.
+class Chunker {
+ public:
+  Chunker(const SavedBox& saved, int element_bytes, const LoadPlanOptions& options,
+          std::vector<Chunk>* chunks)
+      : saved_(saved), element_bytes_(element_bytes), options_(options), chunks_(*chunks) {
+    const int rank = saved.box.rank();
+    stride_ = Dims::Filled(rank, element_bytes);
+    for (int d = rank - 1; d > 0; --d) stride_[d - 1] = stride_[d] * saved.box.extent[d];
+  }
+
+  // A cell is one row of each dimension whose rows are too long, and a run of rows of the first one whose
+  // rows are not.
+  void CutToCells(uint32_t wanted, const Box& part, int d = 0) {
+    if (d == part.rank()) return Cut(wanted, part);
+    const uint64_t rows_that_fit = options_.max_range_bytes / static_cast<uint64_t>(stride_[d]);
+    const int64_t cell_rows = static_cast<int64_t>(
+        std::clamp<uint64_t>(rows_that_fit, 1, static_cast<uint64_t>(saved_.box.extent[d])));
+    const int64_t end = part.offset[d] + part.extent[d];
+    Box piece = part;
+    while (piece.offset[d] < end) {
+      const int64_t row = piece.offset[d] - saved_.box.offset[d];
+      piece.extent[d] = std::min(end - piece.offset[d], cell_rows - row % cell_rows);
+      if (rows_that_fit > 0) {
+        Cut(wanted, piece);
+      } else {
+        CutToCells(wanted, piece, d + 1);
+      }
+      piece.offset[d] += piece.extent[d];
+    }
+  }
+
+ private:
+  void Cut(uint32_t wanted, const Box& part) {
+    Chunk chunk{saved_.file,
+                saved_.file_offset,
+                static_cast<uint64_t>(element_bytes_),
+                0,
+                {wanted, part, 0, stride_}};
+    int outermost = -1;  // dimension with more than one row
+    for (int d = 0; d < part.rank(); ++d) {
+      if (outermost < 0 && part.extent[d] > 1) outermost = d;
+      chunk.offset += static_cast<uint64_t>((part.offset[d] - saved_.box.offset[d]) * stride_[d]);
+      chunk.bytes += static_cast<uint64_t>((part.extent[d] - 1) * stride_[d]);
+    }
+    chunk.unwanted_bytes = chunk.bytes - static_cast<uint64_t>(part.elements() * element_bytes_);
+    if (outermost < 0) {
+      chunks_.push_back(chunk);
+      return;
+    }
+    // The gaps between rows of the outermost dimension are the widest.
+    const auto row_bytes =
+        chunk.bytes - static_cast<uint64_t>((part.extent[outermost] - 1) * stride_[outermost]);
+    const uint64_t gap = static_cast<uint64_t>(stride_[outermost]) - row_bytes;
+    if (MayReadAlong(gap, chunk.unwanted_bytes, chunk.bytes, options_)) {
+      chunks_.push_back(chunk);
+      return;
+    }
+    Box row = part;
+    row.extent[outermost] = 1;
+    for (int64_t i = 0; i < part.extent[outermost]; ++i, ++row.offset[outermost]) Cut(wanted, row);
+  }
+
+  const SavedBox& saved_;
+  const int element_bytes_;
+  const LoadPlanOptions& options_;
+  std::vector<Chunk>& chunks_;
+  Dims stride_;  // bytes, of the saved box in the file
+};
+
+Status CheckSaved(const ArraySpec& array, const SavedBox& saved) {
+  const Status fits = CheckBox(array, saved.box);
+  if (!fits.ok()) return {Code::kDamage, "a saved box does not fit: " + fits.message()};
+  const auto bytes = static_cast<uint64_t>(saved.box.elements() * DTypeBytes(array.dtype));
+  if (saved.file_offset > std::numeric_limits<uint64_t>::max() - bytes) {
+    return {Code::kDamage, "array '" + array.name + "': a saved box lies at file offset " +
+                               std::to_string(saved.file_offset) + ", which no file has"};
+  }
+  return OkStatus();
+}
+
+Status CheckCovered(const ArraySpec& array, const BoxIndex::Cover& cover) {
+  if (cover.holes.empty()) return OkStatus();
+  return {Code::kDamage, "array '" + array.name + "' of shape " + array.shape.ToString() + ": elements " +
+                             cover.holes[0].ToString() +
+                             " are wanted and no saved box holds them; this checkpoint is not whole"};
+}
+
+// Steps 1 and 2 for one array. `wanted` are positions in `all_wanted`. Adds the unique bytes that are wanted
+// to *needed_bytes.
+Status PlanArray(const ArraySpec& array, const SavedBox* saved, size_t saved_count,
+                 const std::vector<WantedBox>& all_wanted, const std::vector<uint32_t>& wanted,
+                 const LoadPlanOptions& options, std::vector<Chunk>* chunks, uint64_t* needed_bytes) {
+  CAIRN_RETURN_IF_ERROR(CheckArray(array));
+  std::vector<const Box*> saved_boxes, wanted_boxes;
+  for (size_t i = 0; i < saved_count; ++i) {
+    CAIRN_RETURN_IF_ERROR(CheckSaved(array, saved[i]));
+    saved_boxes.push_back(&saved[i].box);
+  }
+  for (const uint32_t w : wanted) {
+    CAIRN_RETURN_IF_ERROR(CheckBox(array, all_wanted[w].box).Annotate("a wanted box does not fit"));
+    wanted_boxes.push_back(&all_wanted[w].box);
+  }
+  const int element_bytes = DTypeBytes(array.dtype);
+  const BoxIndex saved_index(saved_boxes), wanted_index(wanted_boxes);
+  for (uint32_t i = 0; i < wanted.size(); ++i) {
+    const BoxIndex::Cover cover = saved_index.CoverOf(*wanted_boxes[i]);
+    CAIRN_RETURN_IF_ERROR(CheckCovered(array, cover));
+    for (const BoxIndex::Part& part : cover.parts) {
+      Chunker(saved[part.box], element_bytes, options, chunks).CutToCells(wanted[i], part.region);
+    }
+    // An element that several boxes want is counted for the one that the index names.
+    for (const BoxIndex::Part& part : wanted_index.CoverOf(*wanted_boxes[i]).parts) {
+      if (part.box == i) *needed_bytes += static_cast<uint64_t>(part.region.elements() * element_bytes);
+    }
+  }
+  return OkStatus();
+}
+
+// Step 3. Chunks that overlap lie in one cell, so they fit one range and go there together.
+std::vector<ReadRange> Merge(std::vector<Chunk> chunks, const LoadPlanOptions& options) {
+  std::sort(chunks.begin(), chunks.end(), [](const Chunk& a, const Chunk& b) {
+    return std::tie(a.file, a.offset, a.copy.wanted, a.bytes) <
+           std::tie(b.file, b.offset, b.copy.wanted, b.bytes);
+  });
+  std::vector<ReadRange> ranges;
+  uint64_t range_unwanted =
+      0;  // bytes of ranges.back(); too many where one chunk wants what another does not
+  for (size_t i = 0; i < chunks.size();) {
+    const uint32_t file = chunks[i].file;
+    const uint64_t begin = chunks[i].offset;
+    uint64_t end = begin + chunks[i].bytes;
+    uint64_t unwanted = chunks[i].unwanted_bytes;
+    size_t next = i + 1;  // behind the chunks that overlap
+    for (; next < chunks.size() && chunks[next].file == file && chunks[next].offset < end; ++next) {
+      end = std::max(end, chunks[next].offset + chunks[next].bytes);
+      unwanted += chunks[next].unwanted_bytes;
+    }
+
+    bool joins = false;
+    if (!ranges.empty() && ranges.back().file == file) {
+      ReadRange& range = ranges.back();
+      const uint64_t gap = begin - (range.offset + range.bytes);
+      const uint64_t bytes = end - range.offset;
+      joins = bytes <= options.max_range_bytes &&
+              MayReadAlong(gap, range_unwanted + gap + unwanted, bytes, options);
+      if (joins) {
+        range.bytes = bytes;
+        range_unwanted += gap + unwanted;
+      }
+    }
+    if (!joins) {
+      ranges.push_back({file, begin, end - begin, {}});
+      range_unwanted = unwanted;
+    }
+    for (; i < next; ++i) {
+      chunks[i].copy.source_offset = chunks[i].offset - ranges.back().offset;
+      ranges.back().copies.push_back(chunks[i].copy);
+    }
+  }
+  return ranges;
+}
+
+}  // namespace
+
+Result<LoadPlan> PlanLoad(const SavedLayout& saved, const std::vector<WantedBox>& wanted,
+                          const LoadPlanOptions& options) {
+  std::vector<std::vector<uint32_t>> wanted_of(saved.arrays.size());  // by array: positions in `wanted`
+  for (uint32_t w = 0; w < wanted.size(); ++w) {
+    if (wanted[w].array >= saved.arrays.size()) {
+      return Status(Code::kInvalid, "wanted box " + std::to_string(w) + " names array number " +
+                                        std::to_string(wanted[w].array) + ", of " +
+                                        std::to_string(saved.arrays.size()));
+    }
+    wanted_of[wanted[w].array].push_back(w);
+  }
+
+  LoadPlan plan;
+  std::vector<Chunk> chunks;
+  size_t begin = 0;  // of the array's boxes
+  for (uint32_t a = 0; a < saved.arrays.size(); ++a) {
+    size_t end = begin;
+    while (end < saved.boxes.size() && saved.boxes[end].array == a) ++end;
+    if (!wanted_of[a].empty()) {
+      CAIRN_RETURN_IF_ERROR(PlanArray(saved.arrays[a], saved.boxes.data() + begin, end - begin, wanted,
+                                      wanted_of[a], options, &chunks, &plan.needed_bytes));
+    }
+    begin = end;
+  }
+  if (begin != saved.boxes.size()) {
+    return Status(Code::kDamage, "the saved boxes are not grouped by array: box " + std::to_string(begin) +
+                                     " of array number " + std::to_string(saved.boxes[begin].array) +
+                                     " is out of order");
+  }
+  plan.ranges = Merge(std::move(chunks), options);
+  for (const ReadRange& range : plan.ranges) plan.read_bytes += range.bytes;
+  return plan;
+}
+
+}  // namespace cairn

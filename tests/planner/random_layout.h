@@ -1,0 +1,28 @@
+// Random layouts for property tests: arrays of 0 to 4 dimensions, cut up unevenly, replicated, overlapping,
+// with empty pieces, over any number of ranks.
+#ifndef CAIRN_TESTS_PLANNER_RANDOM_LAYOUT_H_
+#define CAIRN_TESTS_PLANNER_RANDOM_LAYOUT_H_
+
+#include <random>
+#include <vector>
+
+#include "planner/layout.h"
+
+namespace cairn {
+
+using Random = std::mt19937_64;
+
+int64_t Uniform(Random& random, int64_t low, int64_t high);  // both included
+
+std::vector<ArraySpec> RandomArrays(Random& random);
+
+// A valid layout of these arrays.
+Layout RandomLayout(Random& random, const std::vector<ArraySpec>& arrays, uint32_t world_size);
+
+// Makes a layout from pieces in any order; ordinals are given by the order in which a rank's pieces of an
+// array stand.
+Layout MakeLayout(uint32_t world_size, std::vector<ArraySpec> arrays, std::vector<Piece> pieces);
+
+}  // namespace cairn
+
+#endif  // CAIRN_TESTS_PLANNER_RANDOM_LAYOUT_H_
