@@ -13,12 +13,12 @@
  *   to any other process              if Slurm sent it while a member is at work on this node: the process goes on and is listed in the
  *                                     shield file, for forward(); else the program's action
  *
- * Limits. A signal that all threads block, to be taken by sigwait() or signalfd(), never reaches a handler, Cairn's neither. A shielded
+ * Limits. A process that is just being started (between exec and the shim's constructor) is not shielded. A signal that all threads block, to be taken by sigwait() or signalfd(), never reaches a handler, Cairn's neither. A shielded
  * signal may end a sleep() or poll() early with EINTR. A member's child that is made by posix_spawn or vfork starts with the default action
  * where the member ignores the signal (a child made by fork() ignores it, as it should).
  *
- * Threads: every function may be called from any thread, not from a signal handler, and none blocks. Errors: -1 with errno set. All but
- * become_member() fail with EPERM, or do nothing, in a process that is no member: a forked child never is one.
+ * Threads: every function may be called from any thread, not from a signal handler, and none blocks. Errors: -1 with errno set. A forked child is
+ * no member, and where no member is, forward() fails with EPERM, and release_shield() and leave() do nothing.
  */
 #ifndef CAIRN_HOOKS_PRELOAD_SHIM_H_
 #define CAIRN_HOOKS_PRELOAD_SHIM_H_

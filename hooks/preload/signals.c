@@ -1,0 +1,409 @@
+/* How the program's view is kept.
+ *
+ * A watch holds the program's action for one signal, in the form in which the kernel would give it back. The kernel holds either that action
+ * itself, or Cairn's handler with the program's mask and flags (Install()). The handler reads the view on any thread at any moment: a writer
+ * fills the slot that is not in use and then moves `generation` on; a reader copies and looks whether it moved.
+ *
+ * Writers take turns by a lock, with all signals blocked, so that a handler never waits for its own thread. The lock holds its owner's pid:
+ * a child that was forked while another thread held it takes it over.
+ *
+ * A child of vfork shares this memory, yet has dispositions of its own. What it sets until exec goes to the kernel alone. It is told by its
+ * pid, which a child of fork() renews (AfterFork).
+ */
+#include "hooks/preload/signals.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "hooks/preload/host.h"
+#include "hooks/preload/shield.h"
+
+typedef void (*Handler)(int);
+
+typedef struct Watch {
+  _Atomic int signo; /* 0 = not in use */
+  atomic_uint generation;
+  struct sigaction slots[2];
+  _Atomic int interrupts; /* what siginterrupt() asked for later calls of signal() */
+} Watch;
+
+enum { kTerm, kExtra, kWatches };
+
+static Watch watches[kWatches];
+static _Atomic pid_t self_pid;
+static _Atomic pid_t writer_pid; /* the writers' lock; 0 = free */
+static int stepd_pid = -1;       /* constant after start */
+
+/* Membership. A handler that has seen member_pid is counted in `waking` until it is done with wake_fd. */
+static _Atomic pid_t member_pid; /* 0 = none */
+static _Atomic int wake_fd = -1;
+static atomic_int waking;
+static _Atomic uint64_t last_signal; /* pid << 32 | from Slurm << 16 | signal */
+
+static void OnSignal(int signo, siginfo_t* info, void* context);
+
+/* ---- the host's functions ---- */
+
+enum HostId { kSigaction, kSignal, kSysvSignal, kSigset, kSigignore, kSiginterrupt, kHostFunctions };
+
+static void* Host(enum HostId id) {
+  static const char* const names[kHostFunctions] = {"sigaction", "signal",    "__sysv_signal",
+                                                    "sigset",    "sigignore", "siginterrupt"};
+  static _Atomic(void*) found[kHostFunctions];
+  void* function = atomic_load(&found[id]);
+  if (function == NULL) {
+    function = dlsym(RTLD_NEXT, names[id]);
+    atomic_store(&found[id], function);
+  }
+  return function;
+}
+
+static int HostSigaction(int signo, const struct sigaction* action, struct sigaction* old) {
+  int (*function)(int, const struct sigaction*, struct sigaction*);
+  *(void**)&function = Host(kSigaction);
+  return function(signo, action, old);
+}
+
+static Handler HostSignal(enum HostId id, int signo, Handler handler) {
+  Handler (*function)(int, Handler);
+  *(void**)&function = Host(id);
+  return function(signo, handler);
+}
+
+/* ---- the view ---- */
+
+static Watch* Find(int signo) {
+  for (int i = 0; i < kWatches; ++i) {
+    if (signo != 0 && atomic_load(&watches[i].signo) == signo) return &watches[i];
+  }
+  return NULL;
+}
+
+static struct sigaction View(Watch* watch) {
+  struct sigaction view;
+  unsigned generation;
+  do {
+    generation = atomic_load(&watch->generation);
+    view = watch->slots[generation & 1];
+    atomic_thread_fence(memory_order_acquire);
+  } while (atomic_load(&watch->generation) != generation);
+  return view;
+}
+
+static void Publish(Watch* watch, const struct sigaction* view) {
+  const unsigned generation = atomic_load(&watch->generation);
+  watch->slots[(generation + 1) & 1] = *view;
+  atomic_store(&watch->generation, generation + 1);
+}
+
+static void Lock(sigset_t* mask) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, mask);
+  const pid_t self = getpid();
+  for (;;) {
+    pid_t owner = 0;
+    if (atomic_compare_exchange_strong(&writer_pid, &owner, self)) return;
+    if (owner != self && atomic_compare_exchange_strong(&writer_pid, &owner, self)) return;
+    sched_yield();
+  }
+}
+
+static void Unlock(const sigset_t* mask) {
+  atomic_store(&writer_pid, 0);
+  sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+static int IsMember(void) { return atomic_load(&member_pid) == getpid(); }
+
+static int IsHandler(const struct sigaction* action) {
+  return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+}
+
+enum { kOurFlags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | (int)SA_RESETHAND };
+
+/* Gives the kernel what belongs there now: Cairn's handler where somebody has to see the signal, else the program's action, so that an
+ * ignored signal stays ignored over exec. Cairn's handler takes the program's mask and flags; where the program has no handler, a system
+ * call is restarted and a small stack is spared. */
+static int Install(Watch* watch) {
+  const int signo = atomic_load(&watch->signo);
+  struct sigaction action = View(watch);
+  if (IsMember() || (signo == SIGTERM && action.sa_handler != SIG_IGN)) {
+    action.sa_flags &= ~(int)SA_RESETHAND;
+    if (!IsHandler(&action)) action.sa_flags |= SA_RESTART | SA_ONSTACK;
+    action.sa_flags |= SA_SIGINFO;
+    action.sa_sigaction = OnSignal;
+  }
+  return HostSigaction(signo, &action, NULL);
+}
+
+/* sigaction() for a watched signal. */
+static int SetAction(Watch* watch, const struct sigaction* action, struct sigaction* old) {
+  const int signo = atomic_load(&watch->signo);
+  struct sigaction before;
+  if (getpid() != atomic_load(&self_pid)) {
+    if (HostSigaction(signo, action, &before) != 0) return -1;
+    if (old != NULL) *old = before.sa_sigaction == OnSignal ? View(watch) : before;
+    return 0;
+  }
+  sigset_t mask;
+  Lock(&mask);
+  int rc = HostSigaction(signo, NULL, &before);
+  if (before.sa_sigaction == OnSignal) before = View(watch);
+  if (rc == 0 && action != NULL) {
+    struct sigaction view = *action;
+    Publish(watch, &view);
+    rc = Install(watch);
+    struct sigaction now; /* with what libc and kernel make of mask and flags */
+    if (rc == 0 && HostSigaction(signo, NULL, &now) == 0) {
+      now.sa_handler = view.sa_handler;
+      now.sa_flags = (view.sa_flags & kOurFlags) | (now.sa_flags & ~kOurFlags);
+      view = now;
+    }
+    Publish(watch, rc == 0 ? &view : &before);
+  }
+  Unlock(&mask);
+  if (rc == 0 && old != NULL) *old = before;
+  return rc;
+}
+
+/* ---- the handler ---- */
+
+static void ActDefault(Watch* watch, int signo) {
+  const struct sigaction action = {.sa_handler = SIG_DFL};
+  sigset_t only, mask;
+  sigemptyset(&only);
+  sigaddset(&only, signo);
+  HostSigaction(signo, &action, NULL);
+  raise(signo);
+  sigprocmask(SIG_UNBLOCK, &only, &mask);
+  /* Still here: the default is to ignore it or to stop, or this is the first process of a pid namespace. */
+  sigprocmask(SIG_SETMASK, &mask, NULL);
+  Install(watch);
+}
+
+/* What the signal would have done without Cairn. */
+static void Act(Watch* watch, int signo, siginfo_t* info, void* context) {
+  struct sigaction action = View(watch);
+  if (action.sa_handler == SIG_IGN) return;
+  if (action.sa_handler == SIG_DFL) {
+    ActDefault(watch, signo);
+    return;
+  }
+  if ((action.sa_flags & (int)SA_RESETHAND) != 0 && getpid() == atomic_load(&self_pid)) {
+    sigset_t mask;
+    Lock(&mask);
+    struct sigaction reset = View(watch);
+    reset.sa_handler = SIG_DFL;
+    Publish(watch, &reset);
+    Install(watch);
+    Unlock(&mask);
+  }
+  if ((action.sa_flags & SA_SIGINFO) != 0) {
+    action.sa_sigaction(signo, info, context);
+  } else {
+    action.sa_handler(signo);
+  }
+}
+
+/* Wakes the member; 0 in a process that is none. */
+static int Wake(int signo, int from_slurm, pid_t sender) {
+  if (!IsMember()) return 0;
+  atomic_fetch_add(&waking, 1);
+  const int woken = IsMember(); /* again: from here on leave() waits for us */
+  if (woken) {
+    const uint64_t one = 1;
+    atomic_store(&last_signal,
+                 (uint64_t)(uint32_t)sender << 32 | (uint64_t)from_slurm << 16 | (uint64_t)signo);
+    const ssize_t written = write(atomic_load(&wake_fd), &one, sizeof one);
+    (void)written; /* where the eventfd is full it has been written to: the member wakes */
+  }
+  atomic_fetch_sub(&waking, 1);
+  return woken;
+}
+
+static void OnSignal(int signo, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  Watch* watch = Find(signo);
+  const int has_sender = info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL;
+  const pid_t sender = has_sender ? info->si_pid : 0;
+  const int from_slurm = info->si_code == SI_USER && (sender == 0 || sender == stepd_pid);
+  int held_back = 0;
+  if (sender != getpid()) {
+    held_back = Wake(signo, from_slurm, sender) || (from_slurm && signo == SIGTERM && cairn_shield_hide());
+  }
+  errno = saved_errno;
+  if (!held_back && watch != NULL) Act(watch, signo, info, context);
+}
+
+/* ---- start and membership ---- */
+
+static void StartWatch(Watch* watch, int signo) {
+  struct sigaction action;
+  HostSigaction(signo, NULL, &action);
+  if (action.sa_sigaction == OnSignal) action = View(watch);
+  Publish(watch, &action);
+  atomic_store(&watch->signo, signo);
+}
+
+static void AfterFork(void) {
+  const int was_member = atomic_load(&member_pid) != 0;
+  atomic_store(&self_pid, getpid());
+  atomic_store(&member_pid, 0);
+  atomic_store(&waking, 0); /* it counted the parent's threads */
+  if (!was_member) return;
+  cairn_shield_forget();
+  for (int i = 0; i < kWatches; ++i) {
+    if (atomic_load(&watches[i].signo) != 0) Install(&watches[i]);
+  }
+}
+
+void cairn_signals_start(int stepd) {
+  stepd_pid = stepd;
+  atomic_store(&self_pid, getpid());
+  for (enum HostId id = 0; id < kHostFunctions; ++id) Host(id); /* dlsym() is not for a handler */
+  pthread_atfork(NULL, NULL, AfterFork);
+  StartWatch(&watches[kTerm], SIGTERM);
+  Install(&watches[kTerm]);
+}
+
+int cairn_signals_is_member(void) { return IsMember(); }
+
+int cairn_signals_become_member(int event_fd, int extra_signal) {
+  if (IsMember()) {
+    errno = EALREADY;
+    return -1;
+  }
+  struct sigaction action;
+  if (extra_signal == SIGTERM || extra_signal == SIGKILL || extra_signal == SIGSTOP ||
+      (extra_signal != 0 && HostSigaction(extra_signal, NULL, &action) != 0)) {
+    errno = EINVAL;
+    return -1;
+  }
+  sigset_t mask;
+  Lock(&mask);
+  if (extra_signal != 0) StartWatch(&watches[kExtra], extra_signal);
+  atomic_store(&wake_fd, event_fd);
+  atomic_store(&last_signal, 0);
+  atomic_store(&member_pid, getpid());
+  Install(&watches[kTerm]);
+  if (extra_signal != 0) Install(&watches[kExtra]);
+  Unlock(&mask);
+  return 0;
+}
+
+int cairn_signals_last(int* signo, int* from_slurm, int* sender_pid) {
+  const uint64_t last = IsMember() ? atomic_load(&last_signal) : 0;
+  if (last == 0) return 0;
+  *signo = (int)(last & 0xffff);
+  *from_slurm = (int)(last >> 16 & 1);
+  *sender_pid = (int)(last >> 32);
+  return 1;
+}
+
+void cairn_signals_leave(void) {
+  if (!IsMember()) return;
+  sigset_t mask;
+  Lock(&mask);
+  atomic_store(&member_pid, 0);
+  for (int i = 0; i < kWatches; ++i) {
+    if (atomic_load(&watches[i].signo) != 0) Install(&watches[i]);
+  }
+  Unlock(&mask);
+  while (atomic_load(&waking) != 0) sched_yield();
+}
+
+/* ---- the interposed functions: one for each way in which libc sets a disposition ---- */
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int sigaction(int signo, const struct sigaction* action, struct sigaction* old) {
+  Watch* watch = Find(signo);
+  return watch != NULL ? SetAction(watch, action, old) : HostSigaction(signo, action, old);
+}
+
+/* signal() and its relatives differ in flags and mask. */
+static Handler SetHandler(Watch* watch, Handler handler, int flags, int masks_itself) {
+  if (handler == SIG_ERR) {
+    errno = EINVAL;
+    return SIG_ERR;
+  }
+  struct sigaction action = {.sa_handler = handler, .sa_flags = flags}, old;
+  sigemptyset(&action.sa_mask);
+  if (masks_itself) sigaddset(&action.sa_mask, atomic_load(&watch->signo));
+  return SetAction(watch, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
+}
+
+EXPORT Handler signal(int signo, Handler handler) {
+  Watch* watch = Find(signo);
+  if (watch == NULL) return HostSignal(kSignal, signo, handler);
+  return SetHandler(watch, handler, atomic_load(&watch->interrupts) ? 0 : SA_RESTART, 1);
+}
+
+EXPORT Handler __sysv_signal(int signo, Handler handler) {
+  Watch* watch = Find(signo);
+  if (watch == NULL) return HostSignal(kSysvSignal, signo, handler);
+  return SetHandler(watch, handler, (int)SA_RESETHAND | SA_NODEFER | SA_INTERRUPT, 0);
+}
+
+EXPORT Handler sigset(int signo, Handler handler) {
+  Watch* watch = Find(signo);
+  if (watch == NULL) return HostSignal(kSigset, signo, handler);
+  sigset_t only, mask;
+  sigemptyset(&only);
+  sigaddset(&only, signo);
+  Handler old;
+  if (handler == SIG_HOLD) {
+    struct sigaction action;
+    if (SetAction(watch, NULL, &action) != 0) return SIG_ERR;
+    old = action.sa_handler;
+    sigprocmask(SIG_BLOCK, &only, &mask);
+  } else {
+    old = SetHandler(watch, handler, 0, 0);
+    if (old == SIG_ERR) return SIG_ERR;
+    sigprocmask(SIG_UNBLOCK, &only, &mask);
+  }
+  return sigismember(&mask, signo) ? SIG_HOLD : old;
+}
+
+EXPORT int sigignore(int signo) {
+  Watch* watch = Find(signo);
+  if (watch == NULL) {
+    int (*function)(int);
+    *(void**)&function = Host(kSigignore);
+    return function(signo);
+  }
+  return SetHandler(watch, SIG_IGN, 0, 0) == SIG_ERR ? -1 : 0;
+}
+
+EXPORT int siginterrupt(int signo, int interrupts) {
+  Watch* watch = Find(signo);
+  if (watch == NULL) {
+    int (*function)(int, int);
+    *(void**)&function = Host(kSiginterrupt);
+    return function(signo, interrupts);
+  }
+  struct sigaction action;
+  if (SetAction(watch, NULL, &action) != 0) return -1;
+  atomic_store(&watch->interrupts, interrupts != 0);
+  if (interrupts) {
+    action.sa_flags &= ~SA_RESTART;
+  } else {
+    action.sa_flags |= SA_RESTART;
+  }
+  return SetAction(watch, &action, NULL);
+}
+
+/* Other names that libc has for three of them. */
+#define ALIAS(name) __attribute__((nothrow, leaf, alias(name)))
+EXPORT int __sigaction(int, const struct sigaction*, struct sigaction*) ALIAS("sigaction");
+EXPORT Handler bsd_signal(int, Handler) ALIAS("signal");
+EXPORT Handler ssignal(int, Handler) ALIAS("signal");
+EXPORT Handler sysv_signal(int, Handler) ALIAS("__sysv_signal");
