@@ -66,6 +66,12 @@ TEST(Layout, RefusesPiecesOutOfOrder) {
   ExpectRefused(layout, "piece 0 of rank 0 is listed twice or out of order");
 }
 
+TEST(Layout, RefusesAPieceThatIsListedTwice) {
+  Layout layout = MakeLayout(1, {kU}, {{0, 0, 0, Box::Whole({4, 6})}});
+  layout.pieces.push_back(layout.pieces[0]);
+  ExpectRefused(layout, "listed twice");
+}
+
 TEST(Layout, RefusesAPieceOfAnArrayThatIsNotThere) {
   ExpectRefused(MakeLayout(1, {kU}, {{0, 0, 0, Box::Whole({4, 6})}, {7, 0, 0, {}}}), "array number 7");
 }

@@ -88,6 +88,17 @@ TEST(SavePlan, SpreadsReplicatedScalarsOverTheirHolders) {
   EXPECT_THAT(BytesByRank(arrays, PlanOf(3, arrays, pieces)), ElementsAre(16, 16, 16));
 }
 
+TEST(SavePlan, PlacesTheLargestReplicatedPiecesFirst) {
+  std::vector<ArraySpec> arrays;
+  std::vector<Piece> pieces;
+  for (const int64_t bytes : {100, 100, 200}) {  // one row each
+    arrays.push_back({"w" + std::to_string(arrays.size()), DType::kU8, false, {1, bytes}});
+    const auto array = static_cast<uint32_t>(arrays.size() - 1);
+    for (const Piece& p : OnAllRanks(2, array, Box::Whole(arrays.back().shape))) pieces.push_back(p);
+  }
+  EXPECT_THAT(BytesByRank(arrays, PlanOf(2, arrays, pieces)), ElementsAre(200, 200));
+}
+
 TEST(SavePlan, GivesLessOfAReplicatedPieceToAHolderWithMoreOfItsOwn) {
   std::vector<Piece> pieces = OnAllRanks(2, 0, Box::Whole({1000}));
   pieces.push_back({1, 0, 0, Box::Whole({600})});
