@@ -1,18 +1,19 @@
 // From wanted boxes to reads:
 //
 // 1. Per array, each wanted box is cut into parts that lie in one saved box each (BoxIndex).
-// 2. Each part is cut into chunks. A chunk is one stretch of the file with its one CopyOut. Saved boxes are
-// divided into cells, contiguous in
-//    the file and at most max_range_bytes long, and no chunk crosses a cell's border: so even chunks that
-//    overlap make no longer range. Inside a cell, a part is one chunk if the gaps between its rows may be
-//    read along, else it is cut along its outermost dimension.
-// 3. The chunks, in file order, are merged into ranges where they overlap or where the gap between them may
-// be read along.
+// 2. Each part is cut into chunks. A chunk is one stretch of the file with its one CopyOut. Saved boxes are divided
+//    into cells, contiguous in the file and at most max_range_bytes long, and no chunk crosses a cell's border: so
+//    even chunks that overlap make no longer range. Inside a cell, a part is one chunk if the gaps between its rows
+//    may be read along, else it is cut along its outermost dimension.
+// 3. The chunks, in file order, are merged into ranges where they overlap or where the gap between them may be read
+//    along.
 #include "planner/load_plan.h"
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <tuple>
+#include <utility>
 
 #include "planner/box_index.h"
 
@@ -124,36 +125,49 @@ Status CheckCovered(const ArraySpec& array, const BoxIndex::Cover& cover) {
                              " are wanted and no saved box holds them; this checkpoint is not whole"};
 }
 
-// Steps 1 and 2 for one array. `wanted` are positions in `all_wanted`. Adds the unique bytes that are wanted
-// to *needed_bytes.
-Status PlanArray(const ArraySpec& array, const SavedBox* saved, size_t saved_count,
-                 const std::vector<WantedBox>& all_wanted, const std::vector<uint32_t>& wanted,
-                 const LoadPlanOptions& options, std::vector<Chunk>* chunks, uint64_t* needed_bytes) {
-  CAIRN_RETURN_IF_ERROR(CheckArray(array));
-  std::vector<const Box*> saved_boxes, wanted_boxes;
-  for (size_t i = 0; i < saved_count; ++i) {
-    CAIRN_RETURN_IF_ERROR(CheckSaved(array, saved[i]));
-    saved_boxes.push_back(&saved[i].box);
-  }
-  for (const uint32_t w : wanted) {
-    CAIRN_RETURN_IF_ERROR(CheckBox(array, all_wanted[w].box).Annotate("a wanted box does not fit"));
-    wanted_boxes.push_back(&all_wanted[w].box);
-  }
-  const int element_bytes = DTypeBytes(array.dtype);
-  const BoxIndex saved_index(saved_boxes), wanted_index(wanted_boxes);
-  for (uint32_t i = 0; i < wanted.size(); ++i) {
-    const BoxIndex::Cover cover = saved_index.CoverOf(*wanted_boxes[i]);
-    CAIRN_RETURN_IF_ERROR(CheckCovered(array, cover));
-    for (const BoxIndex::Part& part : cover.parts) {
-      Chunker(saved[part.box], element_bytes, options, chunks).CutToCells(wanted[i], part.region);
+// Steps 1 and 2, array after array.
+class Collector {
+ public:
+  Collector(const std::vector<WantedBox>& wanted, const LoadPlanOptions& options)
+      : wanted_(wanted), options_(options) {}
+
+  // `wanted` are positions of wanted boxes of this array, `saved` all its saved boxes.
+  Status Add(const ArraySpec& array, std::span<const SavedBox> saved, const std::vector<uint32_t>& wanted) {
+    CAIRN_RETURN_IF_ERROR(CheckArray(array));
+    std::vector<const Box*> saved_boxes, wanted_boxes;
+    for (const SavedBox& s : saved) {
+      CAIRN_RETURN_IF_ERROR(CheckSaved(array, s));
+      saved_boxes.push_back(&s.box);
     }
-    // An element that several boxes want is counted for the one that the index names.
-    for (const BoxIndex::Part& part : wanted_index.CoverOf(*wanted_boxes[i]).parts) {
-      if (part.box == i) *needed_bytes += static_cast<uint64_t>(part.region.elements() * element_bytes);
+    for (const uint32_t w : wanted) {
+      CAIRN_RETURN_IF_ERROR(CheckBox(array, wanted_[w].box).Annotate("a wanted box does not fit"));
+      wanted_boxes.push_back(&wanted_[w].box);
     }
+    const int element_bytes = DTypeBytes(array.dtype);
+    const BoxIndex saved_index(saved_boxes), wanted_index(wanted_boxes);
+    for (uint32_t i = 0; i < wanted.size(); ++i) {
+      const BoxIndex::Cover cover = saved_index.CoverOf(*wanted_boxes[i]);
+      CAIRN_RETURN_IF_ERROR(CheckCovered(array, cover));
+      for (const BoxIndex::Part& part : cover.parts) {
+        Chunker(saved[part.box], element_bytes, options_, &chunks_).CutToCells(wanted[i], part.region);
+      }
+      // An element that several boxes want is counted for the one that the index names.
+      for (const BoxIndex::Part& part : wanted_index.CoverOf(*wanted_boxes[i]).parts) {
+        if (part.box == i) needed_bytes_ += static_cast<uint64_t>(part.region.elements() * element_bytes);
+      }
+    }
+    return OkStatus();
   }
-  return OkStatus();
-}
+
+  uint64_t needed_bytes() const { return needed_bytes_; }
+  std::vector<Chunk> TakeChunks() && { return std::move(chunks_); }
+
+ private:
+  const std::vector<WantedBox>& wanted_;
+  const LoadPlanOptions& options_;
+  std::vector<Chunk> chunks_;
+  uint64_t needed_bytes_ = 0;
+};
 
 // Step 3. Chunks that overlap lie in one cell, so they fit one range and go there together.
 std::vector<ReadRange> Merge(std::vector<Chunk> chunks, const LoadPlanOptions& options) {
@@ -162,8 +176,7 @@ std::vector<ReadRange> Merge(std::vector<Chunk> chunks, const LoadPlanOptions& o
            std::tie(b.file, b.offset, b.copy.wanted, b.bytes);
   });
   std::vector<ReadRange> ranges;
-  uint64_t range_unwanted =
-      0;  // bytes of ranges.back(); too many where one chunk wants what another does not
+  uint64_t range_unwanted = 0;  // bytes of ranges.back(), or more: one chunk may want what another does not
   for (size_t i = 0; i < chunks.size();) {
     const uint32_t file = chunks[i].file;
     const uint64_t begin = chunks[i].offset;
@@ -213,24 +226,25 @@ Result<LoadPlan> PlanLoad(const SavedLayout& saved, const std::vector<WantedBox>
     wanted_of[wanted[w].array].push_back(w);
   }
 
-  LoadPlan plan;
-  std::vector<Chunk> chunks;
+  Collector collector(wanted, options);
+  const std::span<const SavedBox> boxes(saved.boxes);
   size_t begin = 0;  // of the array's boxes
   for (uint32_t a = 0; a < saved.arrays.size(); ++a) {
     size_t end = begin;
-    while (end < saved.boxes.size() && saved.boxes[end].array == a) ++end;
+    while (end < boxes.size() && boxes[end].array == a) ++end;
     if (!wanted_of[a].empty()) {
-      CAIRN_RETURN_IF_ERROR(PlanArray(saved.arrays[a], saved.boxes.data() + begin, end - begin, wanted,
-                                      wanted_of[a], options, &chunks, &plan.needed_bytes));
+      CAIRN_RETURN_IF_ERROR(collector.Add(saved.arrays[a], boxes.subspan(begin, end - begin), wanted_of[a]));
     }
     begin = end;
   }
-  if (begin != saved.boxes.size()) {
+  if (begin != boxes.size()) {
     return Status(Code::kDamage, "the saved boxes are not grouped by array: box " + std::to_string(begin) +
-                                     " of array number " + std::to_string(saved.boxes[begin].array) +
+                                     " of array number " + std::to_string(boxes[begin].array) +
                                      " is out of order");
   }
-  plan.ranges = Merge(std::move(chunks), options);
+  LoadPlan plan;
+  plan.needed_bytes = collector.needed_bytes();
+  plan.ranges = Merge(std::move(collector).TakeChunks(), options);
   for (const ReadRange& range : plan.ranges) plan.read_bytes += range.bytes;
   return plan;
 }

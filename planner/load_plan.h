@@ -50,13 +50,12 @@ struct LoadPlan {
   uint64_t read_bytes = 0;        // sum of the ranges
 };
 
-// Which bytes are read though nobody wants them: a gap between two wanted stretches of a file is read along
-// when
-// - it is smaller than page_bytes: leaving it out would save no page of I/O and cost one more request (think
-// of
+// Which bytes are read though nobody wants them: a gap between two wanted stretches of a file is read along when
+// - it is smaller than page_bytes: leaving it out would save no page of I/O and cost one more request (think of
 //   single columns); or
 // - it is at most max_gap_bytes, and the range then has at most max_waste unwanted bytes for each wanted one.
-// So, apart from gaps smaller than a page, read_bytes <= (1 + max_waste) * needed_bytes.
+// So read_bytes <= (1 + max_waste) * needed_bytes, apart from gaps smaller than a page, and as long as wanted boxes
+// do not overlap.
 struct LoadPlanOptions {
   uint64_t page_bytes = 4 << 10;
   uint64_t max_gap_bytes = 64 << 10;

@@ -23,10 +23,9 @@ struct PlannedFile {
 };
 
 struct SavePlan {
-  std::vector<PlannedFile> files;  // by number; each holds at least one box
-  std::vector<std::vector<WriteBox>>
-      boxes;           // by rank; in the order in which they lie in the rank's files, file after file
-  uint64_t bytes = 0;  // of all boxes
+  std::vector<PlannedFile> files;            // by number; each holds at least one box
+  std::vector<std::vector<WriteBox>> boxes;  // by rank; as they lie on disk, file after file
+  uint64_t bytes = 0;                        // of all boxes
 };
 
 struct SavePlanOptions {
@@ -34,20 +33,17 @@ struct SavePlanOptions {
 };
 
 // The rules:
-// 1. A piece is written once, however many ranks hold it: pieces are the same when their boxes are equal.
-// Pieces that overlap without
-//    being equal are all written whole. Empty pieces are left out.
-// 2. Bytes are balanced over ranks. Pieces with one holder are given to it first; then those with several,
-// the largest first, are split by
-//    rows of dim 0 among the least loaded of their holders, so that these come out level: among as many as
-//    there are rows, and as min_split_bytes allows. What cannot be split goes whole to the least loaded
-//    holder. Ties go to the lowest rank.
-// 3. A file holds at most one box of an array: a rank's j-th box (from 0) of each array goes to the rank's
-// j-th file, whose number is
-//    j * world_size + rank + 1. A rank with nothing to write has no file.
+// 1. A piece is written once, however many ranks hold it: pieces are the same when their boxes are equal. Pieces that
+//    overlap without being equal are all written whole. Empty pieces are left out.
+// 2. Bytes are balanced over ranks. Pieces with one holder are given to it first. Then those with several, the largest
+//    first, are split by rows of dim 0 among the least loaded of their holders, so that these come out level: among as
+//    many as there are rows, and as min_split_bytes allows. What cannot be split goes whole to the least loaded holder.
+//    Ties go to the lowest rank.
+// 3. A file holds at most one box of an array: a rank's j-th box (from 0) of each array goes to the rank's j-th file,
+//    whose number is j * world_size + rank + 1. A rank with nothing to write has no file.
 //
-// kInvalid when ValidateLayout refuses the layout, or when a rank has so many pieces of one array that file
-// numbers do not fit 32 bits.
+// kInvalid when ValidateLayout refuses the layout, or when a rank has so many pieces of one array that file numbers do
+// not fit 32 bits.
 Result<SavePlan> PlanSave(const Layout& layout, const SavePlanOptions& options = {});
 
 }  // namespace cairn

@@ -75,8 +75,7 @@ struct Box {
 // The common part, or nothing when it is empty. Both have the same rank; two scalars intersect in the scalar.
 std::optional<Box> Intersect(const Box& a, const Box& b);
 
-// Appends to `rest` disjoint boxes that together are `from` without `cut`. `cut` is not empty and lies inside
-// `from`.
+// Appends to `rest` disjoint boxes: `from` without `cut`, which is not empty and lies inside `from`.
 void Subtract(const Box& from, const Box& cut, std::vector<Box>* rest);
 
 }  // namespace cairn

@@ -1,5 +1,4 @@
-// Status and Result: how every fallible function of Cairn reports. Nothing here throws or allocates on
-// success.
+// Status and Result: how every fallible function of Cairn reports. Nothing throws or allocates on success.
 //
 // The codes are a small closed set; what a caller decides (retry, fall back, stop) depends on the code alone,
 // what the user reads is the message: what happened, to which thing, why, and what to do. Context is added on
@@ -49,8 +48,7 @@ class [[nodiscard]] Status {
   // The same code with "context: " put before the message. OK stays OK.
   Status Annotate(std::string_view context) const;
 
-  // From errno, with the code that fits it: `what` says which call on which path, for example "fsync
-  // /d/shard-1".
+  // From errno, with the code that fits it: `what` says which call on which path ("fsync /d/shard-1").
   static Status FromErrno(int error, std::string_view what);
 
  private:
