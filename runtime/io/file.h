@@ -52,6 +52,9 @@ Status PublishFile(const std::string& path, std::string_view bytes, FileMode mod
 // complete).
 Status CreateExclusive(const std::string& path, std::string_view bytes, FileMode mode = {});
 
+// Asks the kernel to forget what it caches of a file, so that the next read goes to the store. Best effort.
+void DropCached(const std::string& path);
+
 // Names in a folder, sorted, without "." and "..". A name that begins with ".tmp-" is a file of PublishFile
 // in the making, or what a crash left of one.
 Result<std::vector<std::string>> ListDirectory(const std::string& path);
