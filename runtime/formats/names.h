@@ -68,9 +68,6 @@ std::optional<Attempt> ParseLease(std::string_view file);  // without the folder
 // Whether a user's tag can be a file name: 1 to 100 of [A-Za-z0-9._+=-], the first no dot.
 bool IsValidTag(std::string_view tag);
 
-// 8 random hex digits from the kernel.
-std::string RandomId();
-
 }  // namespace cairn::names
 
 #endif  // CAIRN_RUNTIME_FORMATS_NAMES_H_

@@ -1,0 +1,95 @@
+#include "runtime/formats/manifest.h"
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "runtime/formats/names.h"
+#include "runtime/formats/sealed_json.h"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kKind = "manifest";
+
+Json FileJson(uint64_t bytes, const Hash128& hash) { return {{"bytes", bytes}, {"xxh3_128", hash.ToHex()}}; }
+
+}  // namespace
+
+Result<std::string> EncodeManifest(const Manifest& m) {
+  Json shards = Json::array();
+  for (const Manifest::File& file : m.shards) shards.push_back({{"name", file.name}, {"bytes", file.bytes}});
+  const Json members = {{"run_id", m.run_id},
+                        {"epoch", m.epoch},
+                        {"step", m.step},
+                        {"label", m.label},
+                        {"world_size", m.world_size},
+                        {"time", m.time},
+                        {"trigger", m.trigger},
+                        {"parent", m.parent},
+                        {"tag", m.tag},
+                        {"total_bytes", m.total_bytes},
+                        {"cairn_version", m.cairn_version},
+                        {"settings", Json(m.settings)},
+                        {"index", FileJson(m.index_bytes, m.index_hash)},
+                        {"blobs", FileJson(m.blobs_bytes, m.blobs_hash)},
+                        {"shards", std::move(shards)}};
+  return SealJson(kKind, members);
+}
+
+Result<Manifest> DecodeManifest(std::string_view text) {
+  CAIRN_ASSIGN_OR_RETURN(const Json object, UnsealJson(kKind, text));
+  JsonFields fields(object, kKind);
+  Manifest m;
+  m.run_id = fields.String("run_id");
+  m.epoch = static_cast<uint32_t>(fields.Unsigned("epoch", UINT32_MAX));
+  m.step = static_cast<int64_t>(fields.Unsigned("step", INT64_MAX));
+  m.label = fields.Signed("label");
+  m.world_size = static_cast<uint32_t>(fields.Unsigned("world_size", UINT32_MAX));
+  m.time = fields.String("time");
+  m.trigger = fields.String("trigger");
+  m.parent = fields.String("parent");
+  m.tag = fields.String("tag");
+  m.total_bytes = fields.Unsigned("total_bytes");
+  m.cairn_version = fields.String("cairn_version");
+  for (const auto& [name, value] : fields.Object("settings").items()) {
+    if (value.is_string()) m.settings[name] = value.get<std::string>();
+  }
+  JsonFields index(fields.Object("index"), "manifest, index");
+  m.index_bytes = index.Unsigned("bytes");
+  m.index_hash = index.Hash("xxh3_128");
+  JsonFields blobs(fields.Object("blobs"), "manifest, blobs");
+  m.blobs_bytes = blobs.Unsigned("bytes");
+  m.blobs_hash = blobs.Hash("xxh3_128");
+  const Json& shards = fields.Array("shards");
+  CAIRN_RETURN_IF_ERROR(fields.status());
+  CAIRN_RETURN_IF_ERROR(index.status());
+  CAIRN_RETURN_IF_ERROR(blobs.status());
+
+  if (!m.parent.empty() && !names::ParseAttempt(m.parent)) {
+    return Status(Code::kDamage, "manifest: parent \"" + m.parent + "\" is no name of a checkpoint");
+  }
+  m.shards.reserve(shards.size());
+  for (const Json& shard : shards) {
+    if (!shard.is_object()) return Status(Code::kDamage, "manifest: an entry of \"shards\" is no object");
+    JsonFields entry(shard, "manifest, shards");
+    m.shards.push_back({entry.String("name"), entry.Unsigned("bytes")});
+    CAIRN_RETURN_IF_ERROR(entry.status());
+    if (!names::ParseShard(m.shards.back().name)) {
+      return Status(Code::kDamage, "manifest: \"" + m.shards.back().name + "\" is no name of a shard");
+    }
+  }
+  return m;
+}
+
+std::string UtcNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[sizeof "2026-03-01T12:00:00Z"];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+}  // namespace cairn
