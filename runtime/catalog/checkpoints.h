@@ -29,15 +29,18 @@ struct Checkpoint {
 
 struct Listing {
   std::vector<Checkpoint> checkpoints;  // newest first
-  bool on_line_known = false;           // some epoch has published a parent or committed
+  std::string lost;                     // what CURRENT names, when it is on the line and not there any more
 };
 
 // Everything that has a manifest. An error only when the directory itself cannot be read.
 Result<Listing> ListCheckpoints(const RunDirectory& dir);
 
-// Those to restore from, newest first: on the line, not marked. One whose manifest is damaged stands among
-// them, so that the caller names and marks it when its turn comes (LoadCheckpoint says kDamage).
+// Those to restore from, newest first: on the line, not marked. One whose manifest is damaged stands among them, so that the caller names
+// and marks it when its turn comes (LoadCheckpoint says kDamage).
 std::vector<Checkpoint> Candidates(const Listing& listing);
+
+// OK when a life without candidates may begin from nothing: the line has never committed. Otherwise kDamage, naming what there is or was.
+Status MayStartFresh(const Listing& listing);
 
 struct LoadedCheckpoint {
   std::string name;
@@ -52,11 +55,13 @@ struct LoadedCheckpoint {
 // size. kIo, kPermission, kNotFound (the whole checkpoint is gone): no verdict on the checkpoint.
 Result<LoadedCheckpoint> LoadCheckpoint(const RunDirectory& dir, const std::string& name);
 
+// The parts of LoadCheckpoint. `path` is the checkpoint's folder.
+Result<Manifest> LoadManifest(const std::string& path);
+Result<Index> LoadIndex(const std::string& path, const Manifest& manifest);
+Result<Blobs> LoadBlobs(const std::string& path, const Manifest& manifest);
+
 // Marks a checkpoint as damaged, with the reason: it is passed over from now on, and never pruned.
 Status MarkDamaged(const RunDirectory& dir, const std::string& name, const std::string& reason);
-
-// Takes the mark away (after a repair, or when the fault was not the checkpoint's).
-Status ClearMark(const RunDirectory& dir, const std::string& name);
 
 }  // namespace cairn
 

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/base/status.h"
@@ -25,19 +27,19 @@ std::vector<std::string> PlanRetention(const Listing& listing, uint32_t epoch, c
 // newest any more.
 Status PruneCheckpoint(const RunDirectory& dir, uint32_t epoch, const std::string& name);
 
-// A reader's promise-taker: while it beats, the checkpoint is not pruned. The destructor gives it up.
+// Keeps a checkpoint from being pruned while it beats. The destructor gives it up.
 class ReadLease {
  public:
   static Result<ReadLease> Take(const RunDirectory& dir, const std::string& checkpoint);
-  ReadLease(ReadLease&&) = default;
+  ReadLease(ReadLease&& other) noexcept : file_(std::exchange(other.file_, std::nullopt)) {}
   ReadLease& operator=(ReadLease&&) = delete;
   ~ReadLease();
 
-  Status Beat() { return file_.Beat(); }  // every kBeatInterval
+  Status Beat() { return file_->Beat(); }  // every kBeatInterval
 
  private:
   explicit ReadLease(BeatFile file) : file_(std::move(file)) {}
-  BeatFile file_;
+  std::optional<BeatFile> file_;  // nothing once moved from
 };
 
 // The pruner's memory of the leases: which of them move. One for the life of the leader; not thread-safe.

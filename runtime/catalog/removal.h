@@ -1,0 +1,23 @@
+// RemoveAttempt: how a folder of an attempt or checkpoint is taken away. Internal to the catalog; the protocol is in removal.cc.
+#ifndef CAIRN_RUNTIME_CATALOG_REMOVAL_H_
+#define CAIRN_RUNTIME_CATALOG_REMOVAL_H_
+
+#include <string>
+
+#include "planner/base/status.h"
+#include "runtime/catalog/run_directory.h"
+
+namespace cairn {
+
+// Whether the folder `name` of the run's directory holds a manifest. kIo and the like where that cannot be told.
+Result<bool> HasManifest(const RunDirectory& dir, const std::string& name);
+
+// kBusy, and nothing changed, when a reader holds a lease on it. A folder that is not there is fine.
+Status RemoveAttempt(const RunDirectory& dir, const std::string& name);
+
+// The last part: removes a folder that bears a dead name.
+Status RemoveDead(const RunDirectory& dir, const std::string& dead);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_CATALOG_REMOVAL_H_

@@ -1,0 +1,69 @@
+#include "runtime/catalog/run_directory.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "runtime/catalog/sealed_file.h"
+#include "runtime/formats/manifest.h"
+#include "runtime/formats/names.h"
+#include "runtime/formats/sealed_json.h"
+#include "runtime/io/random.h"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kKind = "run";
+
+Result<RunInfo> ReadRun(const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(const Json members, ReadSealed(path, kKind));
+  JsonFields fields(members, path);
+  const RunInfo info{fields.String("id"), fields.String("name"), fields.String("created")};
+  CAIRN_RETURN_IF_ERROR(fields.status());
+  return info;
+}
+
+}  // namespace
+
+Result<RunDirectory> RunDirectory::Open(const std::string& path, const std::string& name, FileMode mode) {
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(path, mode));
+  const std::string run = path + "/" + std::string(names::kRun);
+  Result<RunInfo> info = ReadRun(run);
+  if (!info.ok() && info.status().code() == Code::kNotFound) {
+    const Json members = {{"id", RandomHex(16)}, {"name", name}, {"created", UtcNow()}};
+    CAIRN_ASSIGN_OR_RETURN(const std::string text, SealJson(kKind, members));
+    const Status made = CreateExclusive(run, text, mode);
+    if (!made.ok() && made.code() != Code::kExists) return made;
+    info = ReadRun(run);
+  }
+  if (!info.ok()) return info.status();
+  return RunDirectory(path, *std::move(info), mode);
+}
+
+Result<RunDirectory> RunDirectory::OpenExisting(const std::string& path) {
+  Result<RunInfo> info = ReadRun(path + "/" + std::string(names::kRun));
+  if (info.ok()) return RunDirectory(path, *std::move(info), {});
+  if (info.status().code() == Code::kNotFound) {
+    return Status(Code::kNotFound, path + " is no run's directory: it holds no file RUN");
+  }
+  return info.status();
+}
+
+Status RunDirectory::Journal(std::string_view json) const {
+  const std::string path = PathOf(names::kJournal);
+  CAIRN_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_APPEND | O_CREAT));
+  if (mode_) (void)fchmod(fd.get(), *mode_);
+  const std::string line = std::string(json) + "\n";
+  const ssize_t n = write(fd.get(), line.data(), line.size());
+  if (n < 0) return Status::FromErrno(errno, "write " + path);
+  if (static_cast<size_t>(n) != line.size())
+    return {Code::kNoSpace, "write " + path + ": the line was cut short"};
+  return OkStatus();
+}
+
+}  // namespace cairn
