@@ -135,8 +135,8 @@ class Leader {
  private:
   enum class Event : int;
   struct Input;
-  using Handler = void (Leader::*)(Input&);
   struct Row;
+  using Handler = void (Leader::*)(Input&);
   static const Row kTransitions[];
 
   // What is known of a member.
@@ -145,7 +145,7 @@ class Leader {
     bool gone = false;
     bool final = false;
     bool answered = false;  // what the present state waits for has come
-    Count count;            // of the present try
+    Count count;            // latest of the present try
     Staged staged;          // of the present try
     int64_t final_count = 0;
     std::string record;
@@ -155,15 +155,82 @@ class Leader {
     Trigger reason = kTriggerInterval;
     std::optional<TimePoint> deadline;
     std::vector<std::string> tags;
-    std::vector<Rank> from;  // who gets the Answer, once for each request
+    std::vector<Rank> from;  // gets an Answer each; a member may stand here more than once
+    void Merge(const Want& other);
   };
 
-  LeaderActions Run(Event event, Input& input);
+  // The handlers of the table in leader.cc.
+  void Ignore(Input&) {}
+  void BeginSave(Input& in);
+  void JoinSave(Input& in);
+  void FollowSave(Input& in);
+  void RefuseSave(Input& in);
+  void TakeCount(Input& in);
+  void TakeNewCount(Input& in);
+  void TakeAck(Input& in);
+  void TakeNack(Input& in);
+  void TakeAbort(Input& in);
+  void TakeStaged(Input& in);
+  void TakeRecord(Input& in);
+  void TakeFailed(Input& in);
+  void MarkFinal(Input& in);
+  void MarkFinalIdle(Input& in);
+  void MarkFinalArmed(Input& in);
+  void MarkSuspect(Input& in);
+  void HoldForSuspect(Input& in);
+  void MarkRejoined(Input& in);
+  void ResumeHeld(Input& in);
+  void MarkGone(Input& in);
+  void EndForGone(Input& in);
+  void TakePrepared(Input& in);
+  void TakeCommitted(Input& in);
+  void TakeFinished(Input& in);
+  void GiveUp(Input& in);
+  void GiveUpFinishing(Input& in);
 
-  LeaderOptions options_;
+  LeaderActions Run(Event event, Input& in);
+  Want WantOf(const Input& in) const;
+  bool Answered(Rank from);
+  void EnterPhase(LeaderState state);
+  void StartSave(TimePoint now);
+  void Try(TimePoint now);
+  void TryAgain(const std::string& why, TimePoint now);
+  void EndSave(const Status& status, TimePoint now);
+  void Settle(const Want& want, SaveId id, int64_t count, const Status& status);
+  void Next(TimePoint now);
+  void Close(bool finished, const std::string& why);
+  std::optional<int64_t> RestCount() const;
+  int64_t ChooseBoundary(TimePoint now) const;
+  bool AllFinal() const { return finals_ == options_.members; }
+  std::string Missing() const;
+
+  const LeaderOptions options_;
+
   LeaderState state_ = LeaderState::kIdle;
+  std::vector<Peer> peers_;  // by rank
+  uint32_t suspects_ = 0;
+  uint32_t finals_ = 0;
+  std::string gone_;  // why there are no more saves in this life; "" = none is gone
+  std::optional<int64_t> committed_count_;
+  bool end_tried_ = false;    // the save of cairn_finalize was begun
+  std::string last_failure_;  // of the last save
+  std::optional<Want> pending_;
+
+  // The save under way.
   SaveId id_ = 0;
-  std::vector<Peer> peers_;
+  Want current_;
+  TimePoint deadline_;  // also of kFinishing
+  int failed_tries_ = 0;
+
+  // The present try.
+  TimePoint polled_at_;
+  uint32_t missing_ = 0;  // members whose answer the present state waits for
+  int64_t boundary_ = 0;
+  int64_t count_ = 0;  // the count that the checkpoint holds
+  int64_t label_ = 0;
+  bool all_staged_ = false;
+
+  LeaderActions out_;
 };
 
 }  // namespace cairn::agreement

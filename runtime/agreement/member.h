@@ -144,8 +144,63 @@ class Member {
   MemberState state() const { return state_; }
 
  private:
-  MemberOptions options_;
+  enum class Event : int;
+  struct Input;
+  struct Row;
+  using Handler = void (Member::*)(Input&);
+  static const Row kTransitions[];
+
+  // The handlers of the table in member.cc.
+  void Ignore(Input&) {}
+  void TellCount(Input& in);
+  void TellCountLater(Input& in);
+  void StartArming(Input& in);
+  void FinishArming(Input& in);
+  void Clear(Input& in);
+  void ComeToWait(Input& in);
+  void TakeSnapshotAtBoundary(Input& in);
+  void TakeSnapshotAtGo(Input& in);
+  void TellMode(Input& in);
+  void FinalizeArmed(Input& in);
+  void FinalizeCleared(Input& in);
+  void HoldApplication(Input& in);
+  void LeaveBoundary(Input& in);
+  void FinishSnapshot(Input& in);
+  void FinishDiscarding(Input& in);
+  void BeginDrain(Input& in);
+  void FinishDrain(Input& in);
+  void EndCommitted(Input& in);
+  void ForgetArmed(Input& in);
+  void ForgetWaiting(Input& in);
+  void ForgetSnapshotting(Input& in);
+  void ForgetStaged(Input& in);
+  void ForgetComplete(Input& in);
+
+  MemberActions Run(Event event, Input& in);
+  void Rest();
+  void Snapshot();
+  void End(Outcome outcome, const std::string& why);
+  void CloseWith(const Status& status);
+  void Emit(ToLeader message) { out_.emplace_back(Send{std::move(message)}); }
+
+  const MemberOptions options_;
+
   MemberState state_ = MemberState::kIdle;
+  Mode mode_ = Mode::kRunning;
+  int64_t rest_count_ = 0;  // while quiet or final
+  int64_t label_ = 0;       // of the last boundary known here
+  uint32_t requests_ = 0;   // not answered yet
+  bool held_ = false;       // the application is inside cairn_step, cairn_quiet_end or cairn_finalize
+  TimePoint held_since_;
+  std::optional<Status> closed_;
+
+  // The save under way.
+  SaveId id_ = 0;
+  int64_t boundary_ = 0;
+  TimePoint deadline_;
+  std::optional<Count> late_count_;  // answers a Poll once the dropped snapshot is out of the way
+
+  MemberActions out_;
 };
 
 }  // namespace cairn::agreement

@@ -1,0 +1,562 @@
+#include "runtime/agreement/leader.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cairn::agreement {
+namespace {
+
+// The margin doubles with every failed try, so this many tries span any spread that a save can be agreed over at all.
+constexpr int kMaxTries = 16;
+constexpr int64_t kMaxMargin = int64_t{1} << 24;
+constexpr Nanoseconds kMaxRoundTrip = std::chrono::seconds(1);
+constexpr Nanoseconds kMinPeriod = std::chrono::microseconds(1);
+
+int Urgency(Trigger reason) {
+  switch (reason) {
+    case kTriggerPreempt:
+      return 4;
+    case kTriggerTimeLimit:
+      return 3;
+    case kTriggerEnd:
+      return 2;
+    case kTriggerRequest:
+      return 1;
+    case kTriggerInterval:
+    case kTriggerAll:
+      break;
+  }
+  return 0;
+}
+
+// Whether a save for `current` serves `reason` too, although its boundary may lie before the request.
+bool Serves(Trigger current, Trigger reason) {
+  return reason == kTriggerInterval || (reason == current && reason != kTriggerRequest);
+}
+
+std::string RankName(Rank rank) { return "rank " + std::to_string(rank); }
+
+template <typename... Fs>
+struct Overload : Fs... {
+  using Fs::operator()...;
+};
+
+}  // namespace
+
+std::string_view LeaderStateName(LeaderState state) {
+  static constexpr std::string_view kNames[] = {
+#define X(enumerator, name, waits_for) name,
+      CAIRN_LEADER_STATES(X)
+#undef X
+  };
+  return kNames[static_cast<size_t>(state)];
+}
+
+enum class Leader::Event : int {
+  kRequest,
+  kCount,
+  kAck,
+  kNack,
+  kAbort,
+  kStaged,
+  kRecord,
+  kFailed,
+  kFinalized,
+  kSuspect,
+  kRejoined,
+  kGone,
+  kPrepared,
+  kCommitted,
+  kFinished,
+  kDeadline,
+  kStale,  // a message or result of an id that is not the present one
+  kEvents,
+};
+
+struct Leader::Input {
+  TimePoint now;
+  Rank from = 0;
+  ToLeader message;
+  Status status;
+  std::string text;
+};
+
+struct Leader::Row {
+  Event event;
+  Handler in[static_cast<size_t>(LeaderState::kClosed) + 1];
+};
+
+// One row for each event, one column for each state. Why `_` is right where it stands: Count, Ack, Nack, Staged and Record of the present
+// id come late only as duplicates; Abort and Failed of a member that has staged do not exist; results come only in the state that asked.
+#define _ &Leader::Ignore
+#define H(handler) &Leader::handler
+const Leader::Row Leader::kTransitions[] = {
+    // clang-format off
+    // event              idle              held               polling            arming             staging            preparing       draining        committing      finishing           closed
+    {Event::kRequest,   {H(BeginSave),     H(JoinSave),       H(JoinSave),       H(JoinSave),       H(FollowSave),     H(FollowSave),  H(FollowSave),  H(FollowSave),  H(RefuseSave),      H(RefuseSave)}},
+    {Event::kCount,     {_,                _,                 H(TakeCount),      H(TakeNewCount),   H(TakeNewCount),   _,              _,              _,              _,                  _}},
+    {Event::kAck,       {_,                _,                 _,                 H(TakeAck),        _,                 _,              _,              _,              _,                  _}},
+    {Event::kNack,      {_,                _,                 _,                 H(TakeNack),       _,                 _,              _,              _,              _,                  _}},
+    {Event::kAbort,     {_,                _,                 _,                 H(TakeAbort),      H(TakeAbort),      _,              _,              _,              _,                  _}},
+    {Event::kStaged,    {_,                _,                 _,                 _,                 H(TakeStaged),     _,              _,              _,              _,                  _}},
+    {Event::kRecord,    {_,                _,                 _,                 _,                 _,                 _,              H(TakeRecord),  _,              _,                  _}},
+    {Event::kFailed,    {_,                _,                 _,                 _,                 H(TakeFailed),     _,              H(TakeFailed),  _,              _,                  _}},
+    {Event::kFinalized, {H(MarkFinalIdle), H(MarkFinal),      H(MarkFinal),      H(MarkFinalArmed), H(MarkFinalArmed), H(MarkFinal),   H(MarkFinal),   H(MarkFinal),   _,                  _}},
+    {Event::kSuspect,   {H(MarkSuspect),   H(MarkSuspect),    H(HoldForSuspect), H(HoldForSuspect), H(HoldForSuspect), H(MarkSuspect), H(MarkSuspect), H(MarkSuspect), H(MarkSuspect),     _}},
+    {Event::kRejoined,  {H(MarkRejoined),  H(ResumeHeld),     H(MarkRejoined),   H(MarkRejoined),   H(MarkRejoined),   H(MarkRejoined),H(MarkRejoined),H(MarkRejoined),H(MarkRejoined),    _}},
+    {Event::kGone,      {H(EndForGone),    H(EndForGone),     H(EndForGone),     H(EndForGone),     H(EndForGone),     H(EndForGone),  H(EndForGone),  H(MarkGone),    H(MarkGone),        _}},
+    {Event::kPrepared,  {_,                _,                 _,                 _,                 _,                 H(TakePrepared),_,              _,              _,                  _}},
+    {Event::kCommitted, {_,                _,                 _,                 _,                 _,                 _,              _,              H(TakeCommitted),_,                 _}},
+    {Event::kFinished,  {_,                _,                 _,                 _,                 _,                 _,              _,              _,              H(TakeFinished),    _}},
+    {Event::kDeadline,  {_,                H(GiveUp),         H(GiveUp),         H(GiveUp),         H(GiveUp),         H(GiveUp),      H(GiveUp),      H(GiveUp),      H(GiveUpFinishing), _}},
+    {Event::kStale,     {_,                _,                 _,                 _,                 _,                 _,              _,              _,              _,                  _}},
+    // clang-format on
+};
+#undef _
+#undef H
+
+Leader::Leader(const LeaderOptions& options)
+    : options_(options), peers_(options.members), committed_count_(options.committed_count) {}
+
+// ---- entrances ----
+
+LeaderActions Leader::Run(Event event, Input& in) {
+  static_assert(std::size(kTransitions) == static_cast<size_t>(Event::kEvents));
+  (this->*kTransitions[static_cast<size_t>(event)].in[static_cast<size_t>(state_)])(in);
+  return std::exchange(out_, {});
+}
+
+LeaderActions Leader::OnMessage(Rank from, ToLeader message, TimePoint now) {
+  if (from >= peers_.size()) return {};
+  const auto of_present = [this](const auto& m, Event event) { return m.id == id_ ? event : Event::kStale; };
+  const Event event = std::visit(Overload{
+                                     [](const Request&) { return Event::kRequest; },
+                                     [](const Finalized&) { return Event::kFinalized; },
+                                     [&](const Count& m) { return of_present(m, Event::kCount); },
+                                     [&](const Ack& m) { return of_present(m, Event::kAck); },
+                                     [&](const Nack& m) { return of_present(m, Event::kNack); },
+                                     [&](const Abort& m) { return of_present(m, Event::kAbort); },
+                                     [&](const Staged& m) { return of_present(m, Event::kStaged); },
+                                     [&](const Record& m) { return of_present(m, Event::kRecord); },
+                                     [&](const Failed& m) { return of_present(m, Event::kFailed); },
+                                 },
+                                 message);
+  Input in{.now = now, .from = from, .message = std::move(message)};
+  return Run(event, in);
+}
+
+LeaderActions Leader::OnSuspect(Rank member, TimePoint now) {
+  Input in{.now = now, .from = member};
+  return Run(Event::kSuspect, in);
+}
+
+LeaderActions Leader::OnRejoined(Rank member, TimePoint now) {
+  Input in{.now = now, .from = member};
+  return Run(Event::kRejoined, in);
+}
+
+LeaderActions Leader::OnGone(Rank member, std::string why, TimePoint now) {
+  Input in{.now = now, .from = member, .text = std::move(why)};
+  return Run(Event::kGone, in);
+}
+
+LeaderActions Leader::OnPrepared(SaveId id, Result<std::string> attempt, TimePoint now) {
+  Input in{.now = now, .status = attempt.status()};
+  if (attempt.ok()) in.text = *std::move(attempt);
+  return Run(id == id_ ? Event::kPrepared : Event::kStale, in);
+}
+
+LeaderActions Leader::OnCommitted(SaveId id, Status status, TimePoint now) {
+  Input in{.now = now, .status = std::move(status)};
+  return Run(id == id_ ? Event::kCommitted : Event::kStale, in);
+}
+
+LeaderActions Leader::OnFinished(Status status, TimePoint now) {
+  Input in{.now = now, .status = std::move(status)};
+  return Run(Event::kFinished, in);
+}
+
+LeaderActions Leader::OnTick(TimePoint now) {
+  const auto tick = next_tick();
+  if (!tick || now < *tick) return {};
+  Input in{.now = now};
+  return Run(Event::kDeadline, in);
+}
+
+std::optional<TimePoint> Leader::next_tick() const {
+  if (state_ == LeaderState::kIdle || state_ == LeaderState::kClosed) return std::nullopt;
+  return deadline_;
+}
+
+// ---- 1: requests ----
+
+void Leader::Want::Merge(const Want& other) {
+  if (Urgency(other.reason) > Urgency(reason)) reason = other.reason;
+  if (other.deadline && (!deadline || *other.deadline < *deadline)) deadline = other.deadline;
+  tags.insert(tags.end(), other.tags.begin(), other.tags.end());
+  from.insert(from.end(), other.from.begin(), other.from.end());
+}
+
+Leader::Want Leader::WantOf(const Input& in) const {
+  const auto& request = std::get<Request>(in.message);
+  Want want{.reason = request.reason, .from = {in.from}};
+  // A limit beyond the save's own says nothing, and its sum with `now` might overflow.
+  if (request.time_left < options_.save_timeout) want.deadline = in.now + request.time_left;
+  if (!request.tag.empty()) want.tags.push_back(request.tag);
+  return want;
+}
+
+void Leader::BeginSave(Input& in) {
+  current_ = WantOf(in);
+  StartSave(in.now);
+}
+
+void Leader::JoinSave(Input& in) {
+  current_.Merge(WantOf(in));
+  if (current_.deadline) deadline_ = std::min(deadline_, *current_.deadline);
+}
+
+void Leader::FollowSave(Input& in) {
+  const Want want = WantOf(in);
+  if (Serves(current_.reason, want.reason) && want.tags.empty()) return JoinSave(in);
+  if (!gone_.empty()) return RefuseSave(in);
+  if (pending_) {
+    pending_->Merge(want);
+  } else {
+    pending_ = want;
+  }
+  // What is under way is finished first, but not beyond the time of what follows.
+  if (want.deadline) deadline_ = std::min(deadline_, *want.deadline);
+}
+
+void Leader::RefuseSave(Input& in) {
+  Settle(WantOf(in), 0, 0, {Code::kUnavailable, gone_.empty() ? "the run is at its end" : gone_});
+}
+
+void Leader::StartSave(TimePoint now) {
+  deadline_ = now + options_.save_timeout;
+  if (current_.deadline) deadline_ = std::min(deadline_, *current_.deadline);
+  failed_tries_ = 0;
+  Try(now);
+}
+
+// ---- 2 to 5: settling on a boundary ----
+
+void Leader::Try(TimePoint now) {
+  all_staged_ = false;
+  boundary_ = count_ = 0;
+  if (suspects_ > 0) {
+    state_ = LeaderState::kHeld;
+    return;
+  }
+  ++id_;
+  polled_at_ = now;
+  EnterPhase(LeaderState::kPolling);
+  out_.emplace_back(Broadcast{Poll{id_}});
+}
+
+void Leader::TryAgain(const std::string& why, TimePoint now) {
+  out_.emplace_back(Broadcast{Drop{id_, false, why}});
+  out_.emplace_back(Note{"save " + std::to_string(id_) + ": " + why + "; trying again"});
+  Try(now);
+}
+
+void Leader::EnterPhase(LeaderState state) {
+  state_ = state;
+  missing_ = options_.members;
+  for (Peer& peer : peers_) peer.answered = false;
+}
+
+// Marks the member's answer; true when it was the last one that was missing.
+bool Leader::Answered(Rank from) {
+  if (std::exchange(peers_[from].answered, true)) return false;
+  return --missing_ == 0;
+}
+
+void Leader::TakeCount(Input& in) {
+  peers_[in.from].count = std::get<Count>(in.message);
+  if (!Answered(in.from)) return;
+  const auto rest = RestCount();
+  boundary_ = rest ? *rest : ChooseBoundary(in.now);
+  EnterPhase(LeaderState::kArming);
+  out_.emplace_back(Broadcast{ArmAt{id_, boundary_, std::max(deadline_ - in.now, Nanoseconds(0))}});
+}
+
+// The count at which all members stand still, if they do.
+std::optional<int64_t> Leader::RestCount() const {
+  std::optional<int64_t> quiet;
+  int64_t final = 0;
+  for (const Peer& peer : peers_) {
+    switch (peer.count.mode) {
+      case Mode::kRunning:
+        return std::nullopt;
+      case Mode::kQuiet:
+        if (quiet && *quiet != peer.count.count) return std::nullopt;
+        quiet = peer.count.count;
+        break;
+      case Mode::kFinal:
+        final = std::max(final, peer.count.count);
+        break;
+    }
+  }
+  if (quiet && *quiet < final) return std::nullopt;
+  return quiet.value_or(final);
+}
+
+int64_t Leader::ChooseBoundary(TimePoint now) const {
+  int64_t largest = 0;
+  Nanoseconds period = kNoLimit;
+  for (const Peer& peer : peers_) {
+    largest = std::max(largest, peer.count.count);
+    if (peer.count.period > Nanoseconds(0)) period = std::min(period, peer.count.period);
+  }
+  period = std::max(period, kMinPeriod);
+  const Nanoseconds round_trip = std::clamp(Nanoseconds(now - polled_at_), Nanoseconds(1), kMaxRoundTrip);
+  const int64_t steps = (round_trip - Nanoseconds(1)) / period + 1;  // rounded up
+  return largest + std::min((steps + 1) << failed_tries_, kMaxMargin);
+}
+
+void Leader::TakeNewCount(Input& in) {
+  peers_[in.from].count = std::get<Count>(in.message);
+  const auto rest = RestCount();
+  if (AllFinal() || !rest || *rest >= boundary_) return;
+  TryAgain(
+      "all ranks stand still at count " + std::to_string(*rest) + ", short of " + std::to_string(boundary_),
+      in.now);
+}
+
+void Leader::TakeAck(Input& in) {
+  if (!Answered(in.from)) return;
+  EnterPhase(LeaderState::kStaging);
+  out_.emplace_back(Broadcast{Go{id_}});
+}
+
+void Leader::TakeNack(Input& in) {
+  const std::string why = RankName(in.from) + " was at count " +
+                          std::to_string(std::get<Nack>(in.message).count) + " when it was to be armed for " +
+                          std::to_string(boundary_);
+  if (++failed_tries_ == kMaxTries) {
+    return EndSave({Code::kTimeout, "no boundary could be agreed on in " + std::to_string(kMaxTries) +
+                                        " tries: " + why + "; the steps are too short for this network"},
+                   in.now);
+  }
+  TryAgain(why, in.now);
+}
+
+// ---- 6 to 8: snapshot, drain, commit ----
+
+void Leader::TakeAbort(Input& in) {
+  EndSave({Code::kTimeout, RankName(in.from) + " waited at boundary " + std::to_string(boundary_) +
+                               " for the others and has gone on"},
+          in.now);
+}
+
+void Leader::TakeStaged(Input& in) {
+  Peer& peer = peers_[in.from];
+  peer.staged = std::get<Staged>(in.message);
+  if (peer.staged.boundary != boundary_) {
+    return EndSave({Code::kInternal, RankName(in.from) + " took its snapshot at " +
+                                         std::to_string(peer.staged.boundary) + " instead of " +
+                                         std::to_string(boundary_)},
+                   in.now);
+  }
+  peer.count.mode =
+      peer.staged.final ? Mode::kFinal : Mode::kRunning;  // it may leave a quiet stretch unheard
+  if (!Answered(in.from)) return;
+
+  // A final member's state is older than the boundary, and its label with it.
+  std::optional<Rank> witness;
+  for (Rank rank = 0; rank < peers_.size(); ++rank) {
+    if (peers_[rank].staged.final) continue;
+    if (!witness) witness = rank;
+    if (peers_[rank].staged.label != peers_[*witness].staged.label) {
+      return EndSave({Code::kInvalid,
+                      "the step numbers given to cairn_step differ at boundary " + std::to_string(boundary_) +
+                          ": " + RankName(*witness) + " says " +
+                          std::to_string(peers_[*witness].staged.label) + ", " + RankName(rank) + " says " +
+                          std::to_string(peers_[rank].staged.label) + "; all ranks must give the same"},
+                     in.now);
+    }
+  }
+  count_ = boundary_;
+  if (!witness) {  // nobody has come to the boundary: the state is that of the last step that was made
+    witness = 0;
+    for (Rank rank = 0; rank < peers_.size(); ++rank) {
+      if (peers_[rank].final_count > peers_[*witness].final_count) witness = rank;
+    }
+    count_ = peers_[*witness].final_count;
+  }
+  label_ = peers_[*witness].staged.label;
+  all_staged_ = true;
+  state_ = LeaderState::kPreparing;
+  out_.emplace_back(Prepare{id_, count_});
+}
+
+void Leader::TakePrepared(Input& in) {
+  if (!in.status.ok()) return EndSave(in.status, in.now);
+  EnterPhase(LeaderState::kDraining);
+  out_.emplace_back(Broadcast{Drain{id_, std::move(in.text)}});
+}
+
+void Leader::TakeRecord(Input& in) {
+  peers_[in.from].record = std::move(std::get<Record>(in.message).record);
+  if (!Answered(in.from)) return;
+  Commit commit{id_, count_, label_, current_.reason, current_.tags, {}};
+  for (Peer& peer : peers_) commit.records.push_back(std::exchange(peer.record, {}));
+  state_ = LeaderState::kCommitting;
+  out_.emplace_back(std::move(commit));
+}
+
+void Leader::TakeCommitted(Input& in) { EndSave(in.status, in.now); }
+
+// ---- 9, 10, 12: what goes wrong ----
+
+void Leader::TakeFailed(Input& in) {
+  EndSave({Code::kIo, RankName(in.from) + ": " + std::get<Failed>(in.message).why}, in.now);
+}
+
+void Leader::MarkSuspect(Input& in) {
+  Peer& peer = peers_[in.from];
+  if (!peer.gone && !std::exchange(peer.suspect, true)) ++suspects_;
+}
+
+void Leader::HoldForSuspect(Input& in) {
+  MarkSuspect(in);
+  if (suspects_ == 0 || (state_ == LeaderState::kStaging && peers_[in.from].answered)) return;
+  TryAgain(RankName(in.from) + " does not answer", in.now);
+}
+
+void Leader::MarkRejoined(Input& in) {
+  if (std::exchange(peers_[in.from].suspect, false)) --suspects_;
+}
+
+void Leader::ResumeHeld(Input& in) {
+  MarkRejoined(in);
+  if (suspects_ == 0) Try(in.now);
+}
+
+void Leader::MarkGone(Input& in) {
+  MarkRejoined(in);
+  peers_[in.from].gone = true;
+  if (gone_.empty()) gone_ = RankName(in.from) + " is gone (" + in.text + "): no more saves in this life";
+}
+
+void Leader::EndForGone(Input& in) {
+  MarkGone(in);
+  if (state_ == LeaderState::kIdle) return Next(in.now);
+  if (state_ == LeaderState::kDraining && peers_[in.from].answered) return;  // its files are durable
+  EndSave({Code::kUnavailable, gone_}, in.now);
+}
+
+// "ranks 2, 5, 6, 7 and 3 more"
+std::string Leader::Missing() const {
+  std::string text;
+  uint32_t named = 0;
+  for (Rank rank = 0; rank < peers_.size() && named < 4; ++rank) {
+    const Peer& peer = peers_[rank];
+    if (state_ == LeaderState::kHeld ? !peer.suspect : peer.answered) continue;
+    text += (named++ ? ", " : "") + std::to_string(rank);
+  }
+  const uint32_t all = state_ == LeaderState::kHeld ? suspects_ : missing_;
+  if (all > named) text += " and " + std::to_string(all - named) + " more";
+  return (all == 1 ? "rank " : "ranks ") + text;
+}
+
+void Leader::GiveUp(Input& in) {
+  static constexpr std::string_view kWaitsFor[] = {
+#define X(enumerator, name, waits_for) waits_for,
+      CAIRN_LEADER_STATES(X)
+#undef X
+  };
+  std::string why = "time was up while waiting for " + std::string(kWaitsFor[static_cast<size_t>(state_)]);
+  if (state_ != LeaderState::kPreparing && state_ != LeaderState::kCommitting) why += ": " + Missing();
+  EndSave({Code::kTimeout, why}, in.now);
+}
+
+void Leader::EndSave(const Status& status, TimePoint now) {
+  if (status.ok()) {
+    committed_count_ = count_;
+    out_.emplace_back(Broadcast{Committed{id_}});
+  } else if (state_ != LeaderState::kHeld) {  // the last try was dropped when it was held
+    out_.emplace_back(Broadcast{Drop{id_, all_staged_, status.message()}});
+  }
+  last_failure_ = status.message();
+  Settle(std::exchange(current_, {}), id_, status.ok() ? count_ : boundary_, status);
+  Next(now);
+}
+
+// Tells everybody who asked.
+void Leader::Settle(const Want& want, SaveId id, int64_t count, const Status& status) {
+  out_.emplace_back(SaveEnded{id, want.reason, count, status});
+  for (Rank rank : want.from) {
+    if (!peers_[rank].gone) out_.emplace_back(SendTo{rank, Answer{status.ok(), status.message()}});
+  }
+}
+
+// ---- 11: what follows, and the end ----
+
+// No save is under way: begins what follows.
+void Leader::Next(TimePoint now) {
+  state_ = LeaderState::kIdle;
+  if (AllFinal()) {
+    int64_t last = 0;
+    for (const Peer& peer : peers_) last = std::max(last, peer.final_count);
+    if (committed_count_ && *committed_count_ >= last) {
+      if (pending_) Settle(*std::exchange(pending_, {}), id_, *committed_count_, OkStatus());
+      state_ = LeaderState::kFinishing;
+      deadline_ = now + options_.save_timeout;
+      out_.emplace_back(Finish{});
+      return;
+    }
+    if (options_.save_at_end && !end_tried_ && gone_.empty()) {
+      end_tried_ = true;
+      if (!pending_) pending_.emplace();
+      pending_->Merge(Want{.reason = kTriggerEnd});
+    }
+  }
+  if (!gone_.empty()) {
+    if (pending_) Settle(*std::exchange(pending_, {}), 0, 0, {Code::kUnavailable, gone_});
+    return Close(false, gone_);
+  }
+  if (pending_) {
+    current_ = *std::exchange(pending_, {});
+    return StartSave(now);
+  }
+  if (AllFinal()) {
+    Close(false, end_tried_ ? "the last save failed: " + last_failure_
+                            : "the last state was not saved: 'end' is not among the triggers");
+  }
+}
+
+void Leader::MarkFinal(Input& in) {
+  Peer& peer = peers_[in.from];
+  if (std::exchange(peer.final, true)) return;
+  ++finals_;
+  peer.final_count = std::get<Finalized>(in.message).count;
+  peer.count.mode = Mode::kFinal;
+  peer.count.count = peer.final_count;
+}
+
+void Leader::MarkFinalIdle(Input& in) {
+  MarkFinal(in);
+  if (AllFinal()) Next(in.now);
+}
+
+void Leader::MarkFinalArmed(Input& in) {
+  MarkFinal(in);
+  in.message = Count{id_, peers_[in.from].count.count, {}, Mode::kFinal};
+  TakeNewCount(in);
+}
+
+void Leader::TakeFinished(Input& in) { Close(in.status.ok(), in.status.message()); }
+
+void Leader::GiveUpFinishing(Input&) {
+  Close(false, "the last state is durable, but the run could not be recorded as finished in time");
+}
+
+void Leader::Close(bool finished, const std::string& why) {
+  state_ = LeaderState::kClosed;
+  out_.emplace_back(Broadcast{agreement::Close{finished, why}});
+}
+
+}  // namespace cairn::agreement

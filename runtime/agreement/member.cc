@@ -1,0 +1,380 @@
+#include "runtime/agreement/member.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace cairn::agreement {
+namespace {
+
+template <typename... Fs>
+struct Overload : Fs... {
+  using Fs::operator()...;
+};
+
+}  // namespace
+
+std::string_view MemberStateName(MemberState state) {
+  static constexpr std::string_view kNames[] = {
+#define X(enumerator, name, meaning) name,
+      CAIRN_MEMBER_STATES(X)
+#undef X
+  };
+  return kNames[static_cast<size_t>(state)];
+}
+
+enum class Member::Event : int {
+  kBoundary,
+  kQuietBegin,
+  kQuietEnd,
+  kFinalized,
+  kWaitExpired,
+  kPoll,
+  kArmAt,
+  kArmed,
+  kGo,
+  kDrain,
+  kCommitted,
+  kDrop,
+  kSnapshotted,
+  kDrained,
+  kStale,  // a message or result of an id that is not the present one
+  kEvents,
+};
+
+struct Member::Input {
+  TimePoint now;
+  ToMember message;
+  Progress progress;
+  Status status;
+  std::string text;
+  bool all_staged = false;
+};
+
+struct Member::Row {
+  Event event;
+  Handler in[static_cast<size_t>(MemberState::kClosed) + 1];
+};
+
+// One row for each event, one column for each state. Why `_` is right where it stands: a boundary reached while idle was refused a moment
+// ago (OnArmed had the lock first); the application is held in waiting, snapshotting and discarding, so it cannot come to another boundary
+// there, unless it is quiet; Poll and ArmAt come only after Committed or Drop of the save before; Go while idle is late, the boundary was
+// left; the rest are duplicates.
+#define _ &Member::Ignore
+#define H(handler) &Member::handler
+const Member::Row Member::kTransitions[] = {
+    // clang-format off
+    // event                idle             arming           armed               waiting               cleared                    snapshotting           discarding           staged           draining           recorded           closed
+    {Event::kBoundary,    {_,               _,               H(ComeToWait),      _,                    H(TakeSnapshotAtBoundary), _,                     _,                   _,               _,                 _,                 _}},
+    {Event::kQuietBegin,  {_,               _,               H(TellMode),        _,                    H(TellMode),               _,                     _,                   _,               _,                 _,                 _}},
+    {Event::kQuietEnd,    {_,               _,               H(TellMode),        H(HoldApplication),   H(TellMode),               H(HoldApplication),    H(HoldApplication),  _,               _,                 _,                 _}},
+    {Event::kFinalized,   {_,               _,               H(FinalizeArmed),   _,                    H(FinalizeCleared),        _,                     _,                   _,               _,                 _,                 _}},
+    {Event::kWaitExpired, {_,               _,               _,                  H(LeaveBoundary),     _,                         _,                     _,                   _,               _,                 _,                 _}},
+    {Event::kPoll,        {H(TellCount),    _,               _,                  _,                    _,                         _,                     H(TellCountLater),   _,               _,                 _,                 _}},
+    {Event::kArmAt,       {H(StartArming),  _,               _,                  _,                    _,                         _,                     _,                   _,               _,                 _,                 _}},
+    {Event::kArmed,       {_,               H(FinishArming), _,                  _,                    _,                         _,                     _,                   _,               _,                 _,                 _}},
+    {Event::kGo,          {_,               _,               H(Clear),           H(TakeSnapshotAtGo),  _,                         _,                     _,                   _,               _,                 _,                 _}},
+    {Event::kDrain,       {_,               _,               _,                  _,                    _,                         _,                     _,                   H(BeginDrain),   _,                 _,                 _}},
+    {Event::kCommitted,   {_,               _,               _,                  _,                    _,                         _,                     _,                   _,               _,                 H(EndCommitted),   _}},
+    {Event::kDrop,        {_,               H(ForgetArmed),  H(ForgetArmed),     H(ForgetWaiting),     H(ForgetArmed),            H(ForgetSnapshotting), _,                   H(ForgetStaged), H(ForgetComplete), H(ForgetComplete), _}},
+    {Event::kSnapshotted, {_,               _,               _,                  _,                    _,                         H(FinishSnapshot),     H(FinishDiscarding), _,               _,                 _,                 _}},
+    {Event::kDrained,     {_,               _,               _,                  _,                    _,                         _,                     _,                   _,               H(FinishDrain),    _,                 _}},
+    {Event::kStale,       {_,               _,               _,                  _,                    _,                         _,                     _,                   _,               _,                 _,                 _}},
+    // clang-format on
+};
+#undef _
+#undef H
+
+// ---- entrances ----
+
+MemberActions Member::Run(Event event, Input& in) {
+  static_assert(std::size(kTransitions) == static_cast<size_t>(Event::kEvents));
+  (this->*kTransitions[static_cast<size_t>(event)].in[static_cast<size_t>(state_)])(in);
+  return std::exchange(out_, {});
+}
+
+MemberActions Member::OnBoundary(int64_t count, int64_t label, TimePoint now) {
+  Input in{.now = now};
+  if (id_ == 0 || count != boundary_) return {};
+  label_ = label;
+  return Run(Event::kBoundary, in);
+}
+
+MemberActions Member::OnQuietBegin(int64_t count, int64_t label) {
+  mode_ = Mode::kQuiet;
+  rest_count_ = count;
+  label_ = label;
+  Input in;
+  return Run(Event::kQuietBegin, in);
+}
+
+MemberActions Member::OnQuietEnd(TimePoint now) {
+  mode_ = Mode::kRunning;
+  Input in{.now = now};
+  return Run(Event::kQuietEnd, in);
+}
+
+MemberActions Member::OnFinalized(int64_t count, int64_t label) {
+  mode_ = Mode::kFinal;
+  rest_count_ = count;
+  label_ = label;
+  held_ = true;
+  if (!closed_) Emit(Finalized{count});
+  Input in;
+  return Run(Event::kFinalized, in);
+}
+
+MemberActions Member::OnWaitExpired(TimePoint now) {
+  const auto until = wait_until();
+  if (!until || now < *until) return {};
+  Input in{.now = now};
+  return Run(Event::kWaitExpired, in);
+}
+
+MemberActions Member::OnMessage(ToMember message, Progress progress, TimePoint now) {
+  const auto of_present = [this](const auto& m, Event event) { return m.id == id_ ? event : Event::kStale; };
+  const Event event =
+      std::visit(Overload{
+                     [](const Poll&) { return Event::kPoll; },
+                     [](const ArmAt&) { return Event::kArmAt; },
+                     [&](const Go& m) { return of_present(m, Event::kGo); },
+                     [&](const Drain& m) { return of_present(m, Event::kDrain); },
+                     [&](const Committed& m) { return of_present(m, Event::kCommitted); },
+                     [&](const Drop& m) {
+                       if (late_count_ && late_count_->id == m.id) late_count_.reset();
+                       return of_present(m, Event::kDrop);
+                     },
+                     [&](const Answer& m) {
+                       if (requests_ > 0) {
+                         --requests_;
+                         out_.emplace_back(Answered{m.saved ? OkStatus() : Status(Code::kUnavailable, m.why)});
+                       }
+                       return Event::kStale;
+                     },
+                     [&](const Close& m) {
+                       CloseWith(m.finished ? OkStatus() : Status(Code::kUnavailable, m.why));
+                       return Event::kStale;
+                     },
+                 },
+                 message);
+  Input in{.now = now, .message = std::move(message), .progress = progress};
+  if (const auto* drop = std::get_if<Drop>(&in.message)) {
+    in.text = drop->why;
+    in.all_staged = drop->all_staged;
+  }
+  return Run(event, in);
+}
+
+MemberActions Member::OnLeaderGone(std::string why) {
+  CloseWith({Code::kUnavailable, std::move(why)});
+  return std::exchange(out_, {});
+}
+
+MemberActions Member::OnTrigger(Trigger reason, Nanoseconds time_left, std::string tag) {
+  if (closed_) {
+    out_.emplace_back(Answered{closed_->ok() ? Status(Code::kUnavailable, "the run is finished") : *closed_});
+  } else {
+    ++requests_;
+    Emit(Request{reason, time_left, std::move(tag)});
+  }
+  return std::exchange(out_, {});
+}
+
+MemberActions Member::OnArmed(int64_t count) {
+  Input in{.progress = {.count = count}};
+  return Run(Event::kArmed, in);
+}
+
+MemberActions Member::OnSnapshotted(SaveId id, Status status) {
+  Input in{.status = std::move(status)};
+  return Run(id == id_ ? Event::kSnapshotted : Event::kStale, in);
+}
+
+MemberActions Member::OnDrained(SaveId id, Result<std::string> record) {
+  Input in{.status = record.status()};
+  if (record.ok()) in.text = *std::move(record);
+  return Run(id == id_ ? Event::kDrained : Event::kStale, in);
+}
+
+bool Member::holds_application() const {
+  if (!held_) return false;
+  if (mode_ == Mode::kFinal && !closed_) return true;
+  return state_ == MemberState::kWaiting || state_ == MemberState::kSnapshotting ||
+         state_ == MemberState::kDiscarding;
+}
+
+std::optional<TimePoint> Member::wait_until() const {
+  // In cairn_finalize the application has nothing better to do: the leader's word ends that wait.
+  if (state_ != MemberState::kWaiting || !held_ || mode_ == Mode::kFinal) return std::nullopt;
+  return std::min(held_since_ + options_.boundary_wait, deadline_);
+}
+
+bool Member::at_rest() const {
+  switch (state_) {
+    case MemberState::kSnapshotting:
+    case MemberState::kDiscarding:
+    case MemberState::kStaged:
+    case MemberState::kDraining:
+    case MemberState::kRecorded:
+      return false;
+    default:
+      return requests_ == 0;
+  }
+}
+
+// ---- handlers ----
+
+// No save is under way here any more.
+void Member::Rest() {
+  state_ = closed_ ? MemberState::kClosed : MemberState::kIdle;
+  id_ = 0;
+  if (mode_ != Mode::kFinal) held_ = false;
+}
+
+void Member::End(Outcome outcome, const std::string& why) {
+  out_.emplace_back(Ended{id_, outcome, why});
+  Rest();
+}
+
+void Member::TellCount(Input& in) {
+  const bool running = mode_ == Mode::kRunning;
+  Emit(Count{std::get<Poll>(in.message).id, running ? in.progress.count : rest_count_, in.progress.period,
+             mode_});
+}
+
+// The application stands still until the dropped snapshot is out of the way, so the count will be right then.
+void Member::TellCountLater(Input& in) {
+  late_count_ = Count{std::get<Poll>(in.message).id, in.progress.count, in.progress.period, Mode::kRunning};
+}
+
+void Member::StartArming(Input& in) {
+  const auto& m = std::get<ArmAt>(in.message);
+  id_ = m.id;
+  boundary_ = m.boundary;
+  // The leader's limit is at most some hours; anything larger must not overflow.
+  deadline_ = in.now + std::min<Nanoseconds>(m.time_left, std::chrono::hours(24 * 365));
+  state_ = MemberState::kArming;
+  out_.emplace_back(Arm{boundary_});
+}
+
+void Member::FinishArming(Input& in) {
+  const int64_t count = mode_ == Mode::kRunning ? in.progress.count : rest_count_;
+  if (count > boundary_ || (count == boundary_ && mode_ == Mode::kRunning)) {
+    Emit(Nack{id_, count});
+    out_.emplace_back(Disarm{});
+    return Rest();
+  }
+  Emit(Ack{id_});
+  if (count == boundary_ || mode_ == Mode::kFinal) {
+    out_.emplace_back(Disarm{});
+    state_ = MemberState::kWaiting;
+  } else {
+    state_ = MemberState::kArmed;
+  }
+}
+
+void Member::Clear(Input&) { state_ = MemberState::kCleared; }
+
+void Member::HoldApplication(Input& in) {
+  held_ = true;
+  held_since_ = in.now;
+}
+
+void Member::ComeToWait(Input& in) {
+  HoldApplication(in);
+  out_.emplace_back(Disarm{});
+  state_ = MemberState::kWaiting;
+}
+
+void Member::Snapshot() {
+  state_ = MemberState::kSnapshotting;
+  out_.emplace_back(TakeSnapshot{id_, boundary_, mode_});
+}
+
+void Member::TakeSnapshotAtBoundary(Input& in) {
+  HoldApplication(in);
+  out_.emplace_back(Disarm{});
+  Snapshot();
+}
+
+void Member::TakeSnapshotAtGo(Input&) { Snapshot(); }
+
+void Member::TellMode(Input&) { Emit(Count{id_, rest_count_, {}, mode_}); }
+
+void Member::FinalizeArmed(Input&) {
+  out_.emplace_back(Disarm{});
+  state_ = MemberState::kWaiting;
+}
+
+void Member::FinalizeCleared(Input&) {
+  out_.emplace_back(Disarm{});
+  Snapshot();
+}
+
+void Member::LeaveBoundary(Input&) {
+  const SaveId id = id_;
+  Rest();  // first forget, then tell: a Go that comes from here on meets no such id
+  Emit(Abort{id});
+}
+
+void Member::FinishSnapshot(Input& in) {
+  if (!in.status.ok()) {
+    Emit(Failed{id_, in.status.message()});
+    return End(Outcome::kDropped, in.status.message());
+  }
+  Emit(Staged{id_, boundary_, label_, mode_ == Mode::kFinal});
+  state_ = MemberState::kStaged;
+  if (mode_ != Mode::kFinal) held_ = false;
+}
+
+void Member::FinishDiscarding(Input&) {
+  End(Outcome::kDropped, "the save was dropped while the snapshot was taken");
+  if (!late_count_) return;
+  late_count_->mode = mode_;
+  if (mode_ != Mode::kRunning) late_count_->count = rest_count_;
+  Emit(*std::exchange(late_count_, {}));
+}
+
+void Member::BeginDrain(Input& in) {
+  state_ = MemberState::kDraining;
+  out_.emplace_back(StartDrain{id_, std::move(std::get<Drain>(in.message).attempt)});
+}
+
+void Member::FinishDrain(Input& in) {
+  if (!in.status.ok()) {
+    Emit(Failed{id_, in.status.message()});
+    return End(Outcome::kLocal, in.status.message());
+  }
+  Emit(Record{id_, std::move(in.text)});
+  state_ = MemberState::kRecorded;
+}
+
+void Member::EndCommitted(Input&) { End(Outcome::kCommitted, {}); }
+
+void Member::ForgetArmed(Input&) {
+  out_.emplace_back(Disarm{});
+  Rest();
+}
+
+void Member::ForgetWaiting(Input&) { Rest(); }
+
+void Member::ForgetSnapshotting(Input&) { state_ = MemberState::kDiscarding; }
+
+void Member::ForgetStaged(Input& in) { End(in.all_staged ? Outcome::kLocal : Outcome::kDropped, in.text); }
+
+void Member::ForgetComplete(Input& in) { End(Outcome::kLocal, in.text); }
+
+// Whether others had staged is not known here, so a complete image is kept.
+void Member::CloseWith(const Status& status) {
+  if (closed_) return;
+  closed_ = status;
+  late_count_.reset();
+  Input drop{.text = status.message(), .all_staged = true};
+  (this->*kTransitions[static_cast<size_t>(Event::kDrop)].in[static_cast<size_t>(state_)])(drop);
+  if (state_ == MemberState::kIdle) state_ = MemberState::kClosed;
+  out_.emplace_back(Closed{status});
+  for (; requests_ > 0; --requests_)
+    out_.emplace_back(Answered{status.ok() ? Status(Code::kUnavailable, "the run is finished") : status});
+}
+
+}  // namespace cairn::agreement
