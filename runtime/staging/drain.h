@@ -43,7 +43,7 @@ struct DrainOptions {
 // `slot` must be staged, and stays untouched until this returns. One record per image, in the plan's order.
 // kCancelled after `cancel`; else the code of the call that failed, with the path and how far it got:
 // kNoSpace, kPermission, kIo (a failed fsync is never retried: what it lost is lost).
-Result<std::vector<ShardRecord>> Drain(const Slot& slot, const ImagePlan& plan, const DrainOptions& options,
+Result<std::vector<ShardRecord>> Drain(Slot& slot, const ImagePlan& plan, const DrainOptions& options,
                                        DrainProgress& progress);
 
 // Lowers the calling thread's priority, so that the program's own threads come first. A worker calls it once.

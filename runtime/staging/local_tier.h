@@ -55,9 +55,12 @@ class LocalTier {
   // is removed then.
   Result<Mapping> Map(std::string_view name, uint64_t bytes, const MayTakeFunction& may_take) const;
 
+  // Removes such a file; its mapping lives on until it is unmapped. Nothing to do when anonymous.
+  void Remove(std::string_view name) const;
+
  private:
   LocalTier() = default;
-  void Remove();
+  static Result<LocalTier> OpenFolder(const LocalTierOptions& options, const std::string& base);
 
   std::string path_;
   UniqueFd folder_;

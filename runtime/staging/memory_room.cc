@@ -23,7 +23,7 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
 }
 
 std::optional<uint64_t> ParseNumber(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end == text.data()) return std::nullopt;
@@ -42,9 +42,9 @@ std::optional<uint64_t> ParseLimit(const std::optional<std::string>& text) {
 std::optional<uint64_t> FindLine(const std::optional<std::string>& text, std::string_view key) {
   if (!text) return std::nullopt;
   for (std::string_view line : Split(*text, '\n')) {
-    if (line.substr(0, key.size()) == key && line.size() > key.size() && line[key.size()] == ' ') {
-      return ParseNumber(line.substr(key.size()));
-    }
+    if (line.substr(0, key.size()) != key) continue;
+    const std::string_view rest = line.substr(key.size());
+    if (rest.substr(0, 1) == " " || rest.substr(0, 1) == "\t") return ParseNumber(rest);
   }
   return std::nullopt;
 }
@@ -69,7 +69,8 @@ std::vector<Hierarchy> FindHierarchies(const ReadFileFunction& read) {
     if (left.size() < 5 || right.size() < 3) continue;
     const auto options = Split(right[2], ',');
     const bool v2 = right[0] == "cgroup2";
-    if (!v2 && (right[0] != "cgroup" || std::find(options.begin(), options.end(), "memory") == options.end())) continue;
+    if (!v2 && (right[0] != "cgroup" || std::find(options.begin(), options.end(), "memory") == options.end()))
+      continue;
     const std::string_view root = left[3];
     for (std::string_view entry : Split(*cgroups, '\n')) {
       const size_t first = entry.find(':');
@@ -77,12 +78,13 @@ std::vector<Hierarchy> FindHierarchies(const ReadFileFunction& read) {
       if (second == std::string_view::npos) continue;
       const std::string_view names = entry.substr(first + 1, second - first - 1);
       const auto controllers = Split(names, ',');
-      const bool ours =
-          v2 ? names.empty() : std::find(controllers.begin(), controllers.end(), "memory") != controllers.end();
+      const bool ours = v2 ? names.empty()
+                           : std::find(controllers.begin(), controllers.end(), "memory") != controllers.end();
       if (!ours) continue;
       std::string_view path = entry.substr(second + 1);
       // A mount may show only a part of the hierarchy, and a container may sit above what it sees ("/../x").
-      if (root != "/") path = path.substr(0, root.size()) == root ? path.substr(root.size()) : std::string_view();
+      if (root != "/")
+        path = path.substr(0, root.size()) == root ? path.substr(root.size()) : std::string_view();
       if (path == "/" || path.find("..") != std::string_view::npos) path = {};
       found.push_back({std::string(left[4]), std::string(path), v2});
       break;
@@ -121,7 +123,8 @@ void BoundByCgroups(MemoryRoom& room, const ReadFileFunction& read) {
   }
 }
 
-void BoundBySlurm(MemoryRoom& room, const ReadFileFunction& read, const GetEnvFunction& get_env, int ranks_on_node) {
+void BoundBySlurm(MemoryRoom& room, const ReadFileFunction& read, const GetEnvFunction& get_env,
+                  int ranks_on_node) {
   const auto number = [&](const char* name) -> uint64_t {
     const auto value = get_env(name);
     return value ? ParseNumber(*value).value_or(0) : 0;
@@ -130,7 +133,8 @@ void BoundBySlurm(MemoryRoom& room, const ReadFileFunction& read, const GetEnvFu
   if (limit_mib == 0) limit_mib = number("SLURM_MEM_PER_CPU") * number("SLURM_CPUS_ON_NODE");
   if (limit_mib == 0) return;
   const uint64_t resident_kib = FindLine(read("/proc/self/status"), "VmRSS:").value_or(0);
-  Bound(room, limit_mib << 20, (resident_kib << 10) * static_cast<uint64_t>(ranks_on_node), "Slurm's memory limit of this job");
+  Bound(room, limit_mib << 20, (resident_kib << 10) * static_cast<uint64_t>(ranks_on_node),
+        "Slurm's memory limit of this job");
 }
 
 void BoundByNode(MemoryRoom& room, const ReadFileFunction& read) {

@@ -8,7 +8,7 @@
 // refilled. Rules of the pool:
 //   1. A slot that is being filled or drained is never given out.
 //   2. The newest complete slot is never refilled: until a newer one is complete it is the only snapshot on
-//      this node. With a single slot that would end saving: there it is refilled once its snapshot is durable.
+//      this node. A single slot could then never save again: there it is refilled once its drain has ended.
 //
 // Threads: the pool belongs to one thread (the session's loop). A Slot may be used by the thread that it was
 // handed to.
@@ -55,9 +55,9 @@ class Slot {
 
 class SlotPool {
  public:
-  // Two slots if the memory allows, else one. When not even one fits: kOutOfMemory with what is needed, what
-  // is left, what bounds it and the remedy; the job goes on without saves. `ranks_on_node` share the room;
-  // `room` is asked again before each piece of memory is taken.
+  // Two slots if the memory allows, else one. When not even one fits: kOutOfMemory with what is needed, what is
+  // left, what bounds it and the remedy; the job goes on without saves. All `ranks_on_node` call it at about the
+  // same time and share the room, which is asked for again before each piece of memory is taken.
   static Result<SlotPool> Make(const LocalTier& tier, const ImagePlan& plan, int ranks_on_node,
                                const std::function<MemoryRoom()>& room);
 
@@ -74,7 +74,7 @@ class SlotPool {
                                 // and its sidecar void
   void Complete(Slot* slot);    // all members have staged: this is the newest complete slot
   void BeginDrain(Slot* slot);  // a worker reads the slot
-  void EndDrain(Slot* slot, bool durable);  // the worker has left; durable: its checkpoint is committed
+  void EndDrain(Slot* slot);    // the worker has left it
 
  private:
   enum class Use { kFree, kFilling, kComplete };
@@ -82,7 +82,7 @@ class SlotPool {
     std::unique_ptr<Slot> slot;
     Use use = Use::kFree;
     bool draining = false;
-    bool durable = false;
+    bool drained = false;
     uint64_t age = 0;  // counts completions
   };
   Entry& Of(const Slot* slot);

@@ -7,17 +7,24 @@ namespace cairn {
 namespace {
 
 // The innermost loop. Short runs of the usual element sizes become single moves.
-void CopyRow(const std::byte* src, std::byte* dst, int64_t count, int64_t src_stride, int64_t dst_stride, int64_t run_bytes) {
+void CopyRow(const std::byte* src, std::byte* dst, int64_t count, int64_t src_stride, int64_t dst_stride,
+             int64_t run_bytes) {
   const auto each = [&](auto size) {
     for (int64_t i = 0; i < count; ++i) std::memcpy(dst + i * dst_stride, src + i * src_stride, size());
   };
   switch (run_bytes) {
-    case 1: return each([] { return size_t{1}; });
-    case 2: return each([] { return size_t{2}; });
-    case 4: return each([] { return size_t{4}; });
-    case 8: return each([] { return size_t{8}; });
-    case 16: return each([] { return size_t{16}; });
-    default: return each([run_bytes] { return static_cast<size_t>(run_bytes); });
+    case 1:
+      return each([] { return size_t{1}; });
+    case 2:
+      return each([] { return size_t{2}; });
+    case 4:
+      return each([] { return size_t{4}; });
+    case 8:
+      return each([] { return size_t{8}; });
+    case 16:
+      return each([] { return size_t{16}; });
+    default:
+      return each([run_bytes] { return static_cast<size_t>(run_bytes); });
   }
 }
 
@@ -29,7 +36,8 @@ Dims DenseStrides(const Dims& extent, int64_t element_bytes) {
   return strides;
 }
 
-StridedCopy StridedCopy::Make(const Dims& extent, int64_t element_bytes, const Dims& src_stride_bytes, const Dims& dst_stride_bytes) {
+StridedCopy StridedCopy::Make(const Dims& extent, int64_t element_bytes, const Dims& src_stride_bytes,
+                              const Dims& dst_stride_bytes) {
   StridedCopy copy;
   if (extent.Product() == 0) return copy;
   copy.run_bytes = element_bytes;
@@ -43,7 +51,8 @@ StridedCopy StridedCopy::Make(const Dims& extent, int64_t element_bytes, const D
       continue;
     }
     const auto inner = static_cast<size_t>(copy.loops) - 1;
-    if (copy.loops > 0 && src == copy.src_stride[inner] * copy.count[inner] && dst == copy.dst_stride[inner] * copy.count[inner]) {
+    if (copy.loops > 0 && src == copy.src_stride[inner] * copy.count[inner] &&
+        dst == copy.dst_stride[inner] * copy.count[inner]) {
       copy.count[inner] *= extent[d];
       continue;
     }
@@ -93,7 +102,7 @@ WindowedCopy::WindowedCopy(const StridedCopy& copy, uint64_t position, std::byte
     : copy_(copy), position_(position), dst_(dst), done_(copy.run_bytes == 0) {}
 
 void WindowedCopy::Feed(const std::byte* window, uint64_t begin, uint64_t end) {
-  while (!done_ && position_ < end) {
+  while (!done_ && position_ >= begin && position_ < end) {
     const std::byte* src = window + (position_ - begin);
     const auto left = static_cast<int64_t>(end - position_);
     if (copy_.loops > 0 && in_run_ == 0 && left >= copy_.run_bytes) {
@@ -101,7 +110,8 @@ void WindowedCopy::Feed(const std::byte* window, uint64_t begin, uint64_t end) {
       const auto inner = static_cast<size_t>(copy_.loops) - 1;
       const int64_t src_stride = copy_.src_stride[inner];
       const int64_t dst_stride = copy_.dst_stride[inner];
-      const int64_t n = std::min(copy_.count[inner] - index_[inner], (left - copy_.run_bytes) / src_stride + 1);
+      const int64_t n =
+          std::min(copy_.count[inner] - index_[inner], (left - copy_.run_bytes) / src_stride + 1);
       CopyRow(src, dst_, n, src_stride, dst_stride, copy_.run_bytes);
       index_[inner] += n - 1;
       position_ += static_cast<uint64_t>((n - 1) * src_stride);
