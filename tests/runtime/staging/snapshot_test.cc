@@ -1,0 +1,141 @@
+#include "runtime/staging/snapshot.h"
+
+#include <gtest/gtest.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/runtime/staging/ranks.h"
+
+#ifndef CAIRN_SANITIZED
+// Counts what the program allocates. (Sanitizers bring their own malloc.)
+extern "C" void* __libc_malloc(size_t size);
+namespace {
+std::atomic<int> allocations{0};
+}
+extern "C" void* malloc(size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_malloc(size);
+}
+#endif
+
+namespace cairn {
+namespace {
+
+struct Ready {
+  ImagePlan images;
+  std::vector<Dims> strides;
+  std::unique_ptr<Slot> slot;
+  SnapshotPlan snapshot;
+};
+
+Ready Prepare(const Layout& layout, uint32_t rank, const std::vector<Dims>& strides) {
+  const auto plan = PlanSave(layout);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  auto images = PlanImages(layout, *plan, rank);
+  EXPECT_TRUE(images.ok()) << images.status().message();
+  const auto tier = LocalTier::Open({.setting = "none"});
+  auto slot = Slot::Make(*tier, *images, 0, TakeAll());
+  EXPECT_TRUE(slot.ok()) << slot.status().message();
+  auto snapshot = SnapshotPlan::Make(*images, strides);
+  EXPECT_TRUE(snapshot.ok()) << snapshot.status().message();
+  return {*std::move(images), strides, *std::move(slot), *std::move(snapshot)};
+}
+
+template <typename T>
+std::vector<T> DataOf(const Ready& ready) {
+  const Image& image = ready.images.images.at(0);
+  std::vector<T> data((image.size_bytes - image.header.size()) / sizeof(T));
+  std::memcpy(data.data(), ready.slot->image(0) + image.header.size(), data.size() * sizeof(T));
+  return data;
+}
+
+TEST(Snapshot, PacksAStridedBoxAndLeavesTheHeaderAlone) {
+  const Layout layout = MakeLayout(1, {{"u", DType::kI32, false, {2, 3}}}, {{0, 0, 0, {{0, 0}, {2, 3}}}});
+  const Ready ready = Prepare(layout, 0, {{20, 4}});  // rows of three in an allocation whose rows have five
+  const int32_t memory[] = {-1, 1, 2, 3, -1, -1, 4, 5, 6, -1};
+  void* const pieces[] = {const_cast<int32_t*>(memory + 1)};
+  ready.snapshot.Run(pieces, *ready.slot);
+  EXPECT_EQ(DataOf<int32_t>(ready), (std::vector<int32_t>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(std::memcmp(ready.slot->image(0), ready.images.images[0].header.data(),
+                        ready.images.images[0].header.size()),
+            0);
+  EXPECT_EQ(ready.slot->sidecar().state(), SlotState::kStaged);
+}
+
+TEST(Snapshot, TakesAFortranArrayAsACArrayWithReversedDimensions) {
+  // u(2, 3) in Fortran, column-major with a leading dimension of 4: the layout knows it as [3, 2].
+  const Layout layout = MakeLayout(1, {{"u", DType::kI32, true, {3, 2}}}, {{0, 0, 0, {{0, 0}, {3, 2}}}});
+  const Ready ready = Prepare(layout, 0, {{16, 4}});
+  const int32_t memory[] = {11, 21, -1, -1, 12, 22, -1, -1, 13, 23, -1, -1};
+  void* const pieces[] = {const_cast<int32_t*>(memory)};
+  ready.snapshot.Run(pieces, *ready.slot);
+  EXPECT_EQ(DataOf<int32_t>(ready), (std::vector<int32_t>{11, 21, 12, 22, 13, 23}));
+}
+
+TEST(Snapshot, ReadsThePointersOfThisBoundary) {
+  const Layout layout = MakeLayout(1, {{"u", DType::kI32, false, {2}}}, {{0, 0, 0, {{0}, {2}}}});
+  const Ready ready = Prepare(layout, 0, {{4}});
+  int32_t before[] = {1, 2}, after[] = {3, 4};
+  void* pieces[] = {before};
+  ready.snapshot.Run(pieces, *ready.slot);
+  pieces[0] = after;
+  ready.snapshot.Run(pieces, *ready.slot);
+  EXPECT_EQ(DataOf<int32_t>(ready), (std::vector<int32_t>{3, 4}));
+}
+
+TEST(Snapshot, WantsStridesForEveryPieceThatIsCopied) {
+  const Layout layout = MakeLayout(1, {{"u", DType::kI32, false, {2}}}, {{0, 0, 0, {{0}, {2}}}});
+  const auto plan = PlanSave(layout);
+  const auto images = PlanImages(layout, *plan, 0);
+  EXPECT_EQ(SnapshotPlan::Make(*images, {}).status().code(), Code::kInvalid);
+  EXPECT_EQ(SnapshotPlan::Make(*images, {{4, 4}}).status().code(), Code::kInvalid);
+}
+
+// A layout with merged, strided and single-element copies, and its memory.
+struct Stall {
+  Layout layout = MakeLayout(1,
+                             {{"dense", DType::kF32, false, {1000}},
+                              {"rows", DType::kF64, false, {40, 10}},
+                              {"s", DType::kI64, false, {}}},
+                             {{0, 0, 0, {{0}, {1000}}}, {1, 0, 0, {{0, 0}, {40, 10}}}, {2, 0, 0, {{}, {}}}});
+  std::vector<std::byte> memory = std::vector<std::byte>(40 * 20 * 8);
+  std::vector<void*> pieces = std::vector<void*>(3, memory.data());
+  Ready ready = Prepare(layout, 0, {{4}, {160, 16}, {}});
+};
+
+#ifndef CAIRN_SANITIZED
+TEST(Snapshot, AllocatesNothing) {
+  const Stall stall;
+  const int before = allocations.load();
+  stall.ready.snapshot.Run(stall.pieces.data(), *stall.ready.slot);
+  EXPECT_EQ(allocations.load(), before);
+  std::free(std::malloc(1));
+  EXPECT_GT(allocations.load(), before);  // the counter counts
+}
+#endif
+
+TEST(Snapshot, CallsTheSystemForNothing) {
+  // Strict seccomp kills at any system call but read, write and exit of the thread.
+  const pid_t child = fork();
+  if (child == 0) {
+    const Stall stall;
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) _exit(2);
+    stall.ready.snapshot.Run(stall.pieces.data(), *stall.ready.slot);
+    syscall(SYS_exit, stall.ready.slot->sidecar().state() == SlotState::kStaged ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 2) GTEST_SKIP() << "seccomp is not available here";
+  ASSERT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace cairn
