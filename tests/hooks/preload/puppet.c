@@ -33,9 +33,12 @@ static void Informed(int signo, siginfo_t* info, void* context) {
   sender = info->si_pid;
 }
 
+/* As the runtime finds it. */
 static const cairn_shim_v1* Shim(void) {
   const cairn_shim_v1* (*get)(void);
   *(void**)&get = dlsym(RTLD_DEFAULT, "cairn_shim_v1_get");
+  const char* path = getenv("PUPPET_SHIM");
+  if (get == NULL && path != NULL) *(void**)&get = dlsym(dlopen(path, RTLD_NOW), "cairn_shim_v1_get");
   return get != NULL ? get() : NULL;
 }
 
@@ -78,6 +81,13 @@ static void PrintAction(int signo) {
   if (action.sa_sigaction == Informed) name = "info";
   printf("%s flags %x usr2 %d self %d\n", name, (unsigned)action.sa_flags,
          sigismember(&action.sa_mask, SIGUSR2), sigismember(&action.sa_mask, signo));
+}
+
+static void Mask(int how, int signo) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signo);
+  sigprocmask(how, &set, NULL);
 }
 
 static void WaitForParent(void) {
@@ -154,11 +164,10 @@ static void Do(const char* command) {
   char word[32] = "", how[32] = "";
   int number = 0;
   sscanf(command, "%31s %d %31s", word, &number, how);
-  const cairn_shim_v1* shim = Shim();
   if (strcmp(word, "ping") == 0) {
     puts("pong");
   } else if (strcmp(word, "active") == 0) {
-    puts(shim != NULL ? "yes" : "no");
+    puts(Shim() != NULL ? "yes" : "no");
   } else if (strcmp(word, "install") == 0) {
     Install(number, how);
     puts("ok");
@@ -172,6 +181,13 @@ static void Do(const char* command) {
     printf("%d by %d\n", (int)handled_with_info, (int)sender);
   } else if (strcmp(word, "interrupted") == 0) {
     printf("%d\n", (int)interrupted);
+  } else if (strcmp(word, "block") == 0) {
+    Mask(SIG_BLOCK, number);
+    puts("ok");
+  } else if (strcmp(word, "unblock") == 0) {
+    errno = 4711;
+    Mask(SIG_UNBLOCK, number);
+    printf("errno %d\n", errno);
   } else if (strcmp(word, "raise") == 0) {
     raise(number);
     puts("ok");
@@ -189,26 +205,26 @@ static void Do(const char* command) {
     Session();
   } else if (strcmp(word, "member") == 0) {
     event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    printf("%d\n", shim->become_member(event_fd, number));
+    printf("%d\n", Shim()->become_member(event_fd, number));
   } else if (strcmp(word, "events") == 0) {
     uint64_t count = 0;
     printf("%d\n", read(event_fd, &count, sizeof count) > 0 ? (int)count : 0);
   } else if (strcmp(word, "last") == 0) {
     int signo, from_slurm, pid;
-    if (shim->last_signal(&signo, &from_slurm, &pid)) {
+    if (Shim()->last_signal(&signo, &from_slurm, &pid)) {
       printf("signal %d slurm %d pid %d\n", signo, from_slurm, pid);
     } else {
       puts("none");
     }
   } else if (strcmp(word, "release") == 0) {
-    shim->release_shield();
+    Shim()->release_shield();
     puts("ok");
   } else if (strcmp(word, "forward") == 0) {
-    printf("%d\n", shim->forward(number));
+    printf("%d\n", Shim()->forward(number));
   } else if (strcmp(word, "deliver") == 0) {
-    printf("%d\n", shim->deliver(number));
+    printf("%d\n", Shim()->deliver(number));
   } else if (strcmp(word, "leave") == 0) {
-    shim->leave();
+    Shim()->leave();
     puts("ok");
   } else {
     puts("?");

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -20,9 +21,11 @@
 namespace {
 
 using std::chrono_literals::operator""ms;
-using std::chrono_literals::operator""s;
 
 const char kToken[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+// How long a condition is waited for before the test gives up.
+constexpr int kPatienceMs = 10000;
 
 // A child process in a group of its own, with its stdin and stdout on pipes.
 class Program {
@@ -72,10 +75,12 @@ class Program {
     in_ = -1;
   }
 
+  // "" at the end of the output, and when nothing comes.
   std::string ReadLine() {
     std::string line;
     char byte;
-    while (read(out_, &byte, 1) == 1 && byte != '\n') line += byte;
+    pollfd ready{out_, POLLIN, 0};
+    while (poll(&ready, 1, kPatienceMs) == 1 && read(out_, &byte, 1) == 1 && byte != '\n') line += byte;
     return line;
   }
 
@@ -89,10 +94,13 @@ class Program {
   void Term() const { EXPECT_EQ(kill(pid_, SIGTERM), 0); }
   void TermToAll() const { EXPECT_EQ(kill(-pid_, SIGTERM), 0); }
 
-  // Waits for the end. "exit N" or "signal N".
+  // Waits for the end. "exit N", "signal N", or "runs on".
   std::string End() {
     int status = 0;
-    EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+    for (int waited_ms = 0; waitpid(pid_, &status, WNOHANG) == 0; ++waited_ms) {
+      if (waited_ms == kPatienceMs) return "runs on";
+      std::this_thread::sleep_for(1ms);
+    }
     pid_ = 0;
     return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                                : "exit " + std::to_string(WEXITSTATUS(status));
@@ -178,7 +186,7 @@ class Shim : public testing::Test {
 
   // Waits until so many processes are shielded.
   void AwaitShielded(size_t count) {
-    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
     while (Shielded().size() < count && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(1ms);
     }
@@ -324,6 +332,15 @@ TEST_F(Shim, KeepsMaskAndInterruptionOfTheProgramsHandler) {
   EXPECT_EQ(puppet->Ask("interrupted"), "1");
 }
 
+TEST_F(Shim, KeepsErrno) {
+  auto puppet = Puppet();
+  puppet->Ask("install 15 plain");
+  EXPECT_EQ(puppet->Ask("block 15"), "ok");
+  puppet->Term();  // acts at the unblocking, after a look for a shield file that is not there
+  EXPECT_EQ(puppet->Ask("unblock 15"), "errno 4711");
+  EXPECT_EQ(puppet->Ask("handled"), "1");
+}
+
 TEST_F(Shim, ResetsAHandlerThatWasSetForOneSignal) {
   auto puppet = Puppet();
   puppet->Ask("install 15 once");
@@ -422,6 +439,19 @@ TEST_P(ShimHandler, RunsAtDeliverAndNotBefore) {
 INSTANTIATE_TEST_SUITE_P(Installed, ShimHandler, testing::Bool(),
                          [](const auto& test) { return test.param ? "BeforeOpening" : "AfterOpening"; });
 
+TEST_F(Shim, ServesAProgramThatWasStartedWithoutIt) {
+  std::vector<std::string> environment = TokenEnvironment();
+  environment[0] = "PUPPET_SHIM=" CAIRN_TEST_SHIM;
+  Program puppet({CAIRN_TEST_PUPPET}, environment);
+  EXPECT_EQ(puppet.Ask("install 15 plain"), "ok");
+  EXPECT_EQ(puppet.Ask("member 0"), "0");
+  puppet.Term();
+  EXPECT_EQ(puppet.Ask("events"), "1");
+  EXPECT_EQ(puppet.Ask("handled"), "0");
+  EXPECT_EQ(puppet.Ask("deliver 15"), "0");
+  EXPECT_EQ(puppet.Ask("handled"), "1");
+}
+
 TEST_F(Shim, EndsWithTheSignalsStatusWhenTheDefaultIsDelivered) {
   auto member = Member();
   member->Term();
@@ -457,7 +487,7 @@ TEST_F(Shim, GivesAMembersForkedChildTheIgnoredSignalBack) {
   auto member = Member();
   member->Ask("install 15 ignore");
   const pid_t child = std::stoi(member->Ask("fork"));
-  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
   while (!InSet(child, "SigIgn", SIGTERM) && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(1ms);
   }
@@ -580,6 +610,12 @@ TEST_F(Shim, LeavesTheExitStatusOfEnvAlone) {
 
 TEST_F(Shim, CallsTheLibraryThatTheEnvironmentNames) {
   auto puppet = Puppet("SLURM_CAIRN_LIB=" CAIRN_TEST_FAKE_LIB);
+  EXPECT_EQ(puppet->Ask("session"),
+            "open 0 session 1 active 1 restore 0 restored 0 at 0 step 41 finalize 0 session 0");
+}
+
+TEST_F(Shim, CallsTheLibraryThatTheProgramLinks) {
+  auto puppet = Start({CAIRN_TEST_LINKED_PUPPET}, "SLURM_CAIRN_LIB=/nowhere/libcairn.so");
   EXPECT_EQ(puppet->Ask("session"),
             "open 0 session 1 active 1 restore 0 restored 0 at 0 step 41 finalize 0 session 0");
 }
