@@ -12,7 +12,6 @@
  */
 #include "hooks/preload/signals.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -25,13 +24,10 @@
 #include "hooks/preload/host.h"
 #include "hooks/preload/shield.h"
 
-typedef void (*Handler)(int);
-
 typedef struct Watch {
   _Atomic int signo; /* 0 = not in use */
   atomic_uint generation;
   struct sigaction slots[2];
-  _Atomic int interrupts; /* what siginterrupt() asked for later calls of signal() */
 } Watch;
 
 enum { kTerm, kExtra, kWatches };
@@ -48,34 +44,6 @@ static atomic_int waking;
 static _Atomic uint64_t last_signal; /* pid << 32 | from Slurm << 16 | signal */
 
 static void OnSignal(int signo, siginfo_t* info, void* context);
-
-/* ---- the host's functions ---- */
-
-enum HostId { kSigaction, kSignal, kSysvSignal, kSigset, kSigignore, kSiginterrupt, kHostFunctions };
-
-static void* Host(enum HostId id) {
-  static const char* const names[kHostFunctions] = {"sigaction", "signal",    "__sysv_signal",
-                                                    "sigset",    "sigignore", "siginterrupt"};
-  static _Atomic(void*) found[kHostFunctions];
-  void* function = atomic_load(&found[id]);
-  if (function == NULL) {
-    function = dlsym(RTLD_NEXT, names[id]);
-    atomic_store(&found[id], function);
-  }
-  return function;
-}
-
-static int HostSigaction(int signo, const struct sigaction* action, struct sigaction* old) {
-  int (*function)(int, const struct sigaction*, struct sigaction*);
-  *(void**)&function = Host(kSigaction);
-  return function(signo, action, old);
-}
-
-static Handler HostSignal(enum HostId id, int signo, Handler handler) {
-  Handler (*function)(int, Handler);
-  *(void**)&function = Host(id);
-  return function(signo, handler);
-}
 
 /* ---- the view ---- */
 
@@ -141,28 +109,29 @@ static int Install(Watch* watch) {
     action.sa_flags |= SA_SIGINFO;
     action.sa_sigaction = OnSignal;
   }
-  return HostSigaction(signo, &action, NULL);
+  return cairn_host_sigaction(signo, &action, NULL);
 }
 
-/* sigaction() for a watched signal. */
-static int SetAction(Watch* watch, const struct sigaction* action, struct sigaction* old) {
-  const int signo = atomic_load(&watch->signo);
+int cairn_signals_watched(int signo) { return Find(signo) != NULL; }
+
+int cairn_signals_set(int signo, const struct sigaction* action, struct sigaction* old) {
+  Watch* watch = Find(signo);
   struct sigaction before;
   if (getpid() != atomic_load(&self_pid)) {
-    if (HostSigaction(signo, action, &before) != 0) return -1;
+    if (cairn_host_sigaction(signo, action, &before) != 0) return -1;
     if (old != NULL) *old = before.sa_sigaction == OnSignal ? View(watch) : before;
     return 0;
   }
   sigset_t mask;
   Lock(&mask);
-  int rc = HostSigaction(signo, NULL, &before);
+  int rc = cairn_host_sigaction(signo, NULL, &before);
   if (before.sa_sigaction == OnSignal) before = View(watch);
   if (rc == 0 && action != NULL) {
     struct sigaction view = *action;
     Publish(watch, &view);
     rc = Install(watch);
     struct sigaction now; /* with what libc and kernel make of mask and flags */
-    if (rc == 0 && HostSigaction(signo, NULL, &now) == 0) {
+    if (rc == 0 && cairn_host_sigaction(signo, NULL, &now) == 0) {
       now.sa_handler = view.sa_handler;
       now.sa_flags = (view.sa_flags & kOurFlags) | (now.sa_flags & ~kOurFlags);
       view = now;
@@ -181,7 +150,7 @@ static void ActDefault(Watch* watch, int signo) {
   sigset_t only, mask;
   sigemptyset(&only);
   sigaddset(&only, signo);
-  HostSigaction(signo, &action, NULL);
+  cairn_host_sigaction(signo, &action, NULL);
   raise(signo);
   sigprocmask(SIG_UNBLOCK, &only, &mask);
   /* Still here: the default is to ignore it or to stop, or this is the first process of a pid namespace. */
@@ -247,7 +216,7 @@ static void OnSignal(int signo, siginfo_t* info, void* context) {
 
 static void StartWatch(Watch* watch, int signo) {
   struct sigaction action;
-  HostSigaction(signo, NULL, &action);
+  cairn_host_sigaction(signo, NULL, &action);
   if (action.sa_sigaction == OnSignal) action = View(watch);
   Publish(watch, &action);
   atomic_store(&watch->signo, signo);
@@ -268,7 +237,7 @@ static void AfterFork(void) {
 void cairn_signals_start(int stepd) {
   stepd_pid = stepd;
   atomic_store(&self_pid, getpid());
-  for (enum HostId id = 0; id < kHostFunctions; ++id) Host(id); /* dlsym() is not for a handler */
+  cairn_host_resolve(); /* dlsym() is not for a handler */
   pthread_atfork(NULL, NULL, AfterFork);
   StartWatch(&watches[kTerm], SIGTERM);
   Install(&watches[kTerm]);
@@ -283,7 +252,7 @@ int cairn_signals_become_member(int event_fd, int extra_signal) {
   }
   struct sigaction action;
   if (extra_signal == SIGTERM || extra_signal == SIGKILL || extra_signal == SIGSTOP ||
-      (extra_signal != 0 && HostSigaction(extra_signal, NULL, &action) != 0)) {
+      (extra_signal != 0 && cairn_host_sigaction(extra_signal, NULL, &action) != 0)) {
     errno = EINVAL;
     return -1;
   }
@@ -319,91 +288,3 @@ void cairn_signals_leave(void) {
   Unlock(&mask);
   while (atomic_load(&waking) != 0) sched_yield();
 }
-
-/* ---- the interposed functions: one for each way in which libc sets a disposition ---- */
-
-#define EXPORT __attribute__((visibility("default")))
-
-EXPORT int sigaction(int signo, const struct sigaction* action, struct sigaction* old) {
-  Watch* watch = Find(signo);
-  return watch != NULL ? SetAction(watch, action, old) : HostSigaction(signo, action, old);
-}
-
-/* signal() and its relatives differ in flags and mask. */
-static Handler SetHandler(Watch* watch, Handler handler, int flags, int masks_itself) {
-  if (handler == SIG_ERR) {
-    errno = EINVAL;
-    return SIG_ERR;
-  }
-  struct sigaction action = {.sa_handler = handler, .sa_flags = flags}, old;
-  sigemptyset(&action.sa_mask);
-  if (masks_itself) sigaddset(&action.sa_mask, atomic_load(&watch->signo));
-  return SetAction(watch, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
-}
-
-EXPORT Handler signal(int signo, Handler handler) {
-  Watch* watch = Find(signo);
-  if (watch == NULL) return HostSignal(kSignal, signo, handler);
-  return SetHandler(watch, handler, atomic_load(&watch->interrupts) ? 0 : SA_RESTART, 1);
-}
-
-EXPORT Handler __sysv_signal(int signo, Handler handler) {
-  Watch* watch = Find(signo);
-  if (watch == NULL) return HostSignal(kSysvSignal, signo, handler);
-  return SetHandler(watch, handler, (int)SA_RESETHAND | SA_NODEFER | SA_INTERRUPT, 0);
-}
-
-EXPORT Handler sigset(int signo, Handler handler) {
-  Watch* watch = Find(signo);
-  if (watch == NULL) return HostSignal(kSigset, signo, handler);
-  sigset_t only, mask;
-  sigemptyset(&only);
-  sigaddset(&only, signo);
-  Handler old;
-  if (handler == SIG_HOLD) {
-    struct sigaction action;
-    if (SetAction(watch, NULL, &action) != 0) return SIG_ERR;
-    old = action.sa_handler;
-    sigprocmask(SIG_BLOCK, &only, &mask);
-  } else {
-    old = SetHandler(watch, handler, 0, 0);
-    if (old == SIG_ERR) return SIG_ERR;
-    sigprocmask(SIG_UNBLOCK, &only, &mask);
-  }
-  return sigismember(&mask, signo) ? SIG_HOLD : old;
-}
-
-EXPORT int sigignore(int signo) {
-  Watch* watch = Find(signo);
-  if (watch == NULL) {
-    int (*function)(int);
-    *(void**)&function = Host(kSigignore);
-    return function(signo);
-  }
-  return SetHandler(watch, SIG_IGN, 0, 0) == SIG_ERR ? -1 : 0;
-}
-
-EXPORT int siginterrupt(int signo, int interrupts) {
-  Watch* watch = Find(signo);
-  if (watch == NULL) {
-    int (*function)(int, int);
-    *(void**)&function = Host(kSiginterrupt);
-    return function(signo, interrupts);
-  }
-  struct sigaction action;
-  if (SetAction(watch, NULL, &action) != 0) return -1;
-  atomic_store(&watch->interrupts, interrupts != 0);
-  if (interrupts) {
-    action.sa_flags &= ~SA_RESTART;
-  } else {
-    action.sa_flags |= SA_RESTART;
-  }
-  return SetAction(watch, &action, NULL);
-}
-
-/* Other names that libc has for three of them. */
-#define ALIAS(name) __attribute__((nothrow, leaf, alias(name)))
-EXPORT int __sigaction(int, const struct sigaction*, struct sigaction*) ALIAS("sigaction");
-EXPORT Handler bsd_signal(int, Handler) ALIAS("signal");
-EXPORT Handler ssignal(int, Handler) ALIAS("signal");
-EXPORT Handler sysv_signal(int, Handler) ALIAS("__sysv_signal");

@@ -2,7 +2,7 @@
  *
  * A call goes to the libcairn.so that the program has loaded itself (RTLD_NEXT), else to $SLURM_CAIRN_LIB, which is loaded at first use,
  * out of sight of the program (RTLD_LOCAL). Where neither can be had (a container without it) the calls are the no-ops that cairn.h
- * promises, cairn_open says so once, and fails where the user required protection.
+ * promises, cairn_open says so once a node, and fails where the user required protection.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -37,7 +37,8 @@ static int InertOpen(cairn_session** session) {
                        strcmp(require, "0") != 0;
   *session = required ? NULL : (cairn_session*)&inert_session;
   if (getenv("SLURM_CAIRN_TOKEN") == NULL) return CAIRN_OK;
-  if (!atomic_flag_test_and_set(&said)) {
+  const char* local_rank = getenv("SLURM_LOCALID"); /* one line a node */
+  if ((local_rank == NULL || strcmp(local_rank, "0") == 0) && !atomic_flag_test_and_set(&said)) {
     fprintf(stderr,
             "cairn: NOT PROTECTED: cannot load libcairn.so (%s); make it readable where this program runs, "
             "for example by mounting it into the container\n",
