@@ -1,0 +1,89 @@
+#include "plugin/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The batch, external and interactive "steps" have ids above this: preloading them would preload bash and
+ * srun. */
+#define MAX_ORDINARY_STEP 0xfffffff0u
+
+enum { TOKEN_DIGITS = 64 };
+
+static int IsToken(const char* text) {
+  return strspn(text, "0123456789abcdefABCDEF") == TOKEN_DIGITS && text[TOKEN_DIGITS] == '\0';
+}
+
+/* The task's value of a variable, untruncated; NULL = not set. spank_getenv would cut a long one off. */
+static const char* TaskVariable(spank_t spank, const char* name) {
+  char** environment = NULL;
+  size_t n = strlen(name);
+  if (spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS || environment == NULL) return NULL;
+  for (; *environment != NULL; ++environment) {
+    if (strncmp(*environment, name, n) == 0 && (*environment)[n] == '=') return *environment + n + 1;
+  }
+  return NULL;
+}
+
+static int Lists(const char* preload, const char* path) {
+  size_t length = strlen(path);
+  for (const char* entry = preload; *entry != '\0';) {
+    size_t n = strcspn(entry, ": ");
+    if (n == length && strncmp(entry, path, n) == 0) return 1;
+    entry += n + (entry[n] != '\0');
+  }
+  return 0;
+}
+
+/* 0, or -1 with nothing changed. */
+static int AppendToPreload(spank_t spank, const char* shim) {
+  const char* preload = TaskVariable(spank, "LD_PRELOAD");
+  if (preload == NULL || *preload == '\0')
+    return spank_setenv(spank, "LD_PRELOAD", shim, 1) == ESPANK_SUCCESS ? 0 : -1;
+  if (Lists(preload, shim)) return 0; /* a step inside a step */
+  char* longer = NULL;
+  if (asprintf(&longer, "%s:%s", preload, shim) < 0) return -1;
+  int rc = spank_setenv(spank, "LD_PRELOAD", longer, 1) == ESPANK_SUCCESS ? 0 : -1;
+  free(longer);
+  return rc;
+}
+
+static void Warn(spank_t spank, const char* node, const char* what, const char* why) {
+  int task = 0; /* one word a node is enough */
+  if (spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && task != 0) return;
+  slurm_spank_log("cairn: %s: %s %s: its tasks of this step run UNPROTECTED", node, what, why);
+}
+
+void cairn_remote_task_init(spank_t spank, const struct cairn_site* site) {
+  uint32_t step = MAX_ORDINARY_STEP;
+  if (spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS || step >= MAX_ORDINARY_STEP) return;
+  if (TaskVariable(spank, "SLURM_CAIRN_REFUSED") != NULL) _exit(1); /* local.c has said why */
+  const char* token = TaskVariable(spank, "SLURM_CAIRN_TOKEN");
+  if (token == NULL) return;
+  const char* node = TaskVariable(spank, "SLURMD_NODENAME");
+  if (node == NULL) node = "?";
+  if (!IsToken(token)) {
+    Warn(spank, node, "SLURM_CAIRN_TOKEN", "is no token of Cairn's");
+    return;
+  }
+  char shim[4096], library[4096], number[32];
+  if (snprintf(shim, sizeof shim, "%s/cairn/libcairn_preload.so", site->libdir) >= (int)sizeof shim ||
+      snprintf(library, sizeof library, "%s/libcairn.so", site->libdir) >= (int)sizeof library)
+    return;
+  /* The loader would complain at every single exec of the step about a library that is not there: on this
+   * node, or in a container that a plugin before this one has entered. */
+  if (access(shim, R_OK) != 0) {
+    Warn(spank, node, shim, "cannot be read");
+    return;
+  }
+  if (AppendToPreload(spank, shim) != 0) {
+    Warn(spank, node, "LD_PRELOAD", "could not be set");
+    return;
+  }
+  snprintf(number, sizeof number, "%ld", (long)getppid());
+  spank_setenv(spank, "SLURM_CAIRN_LIB", library, 1);
+  spank_setenv(spank, "SLURM_CAIRN_STEPD", number, 1);
+  spank_setenv(spank, "SLURM_CAIRN_NODE", node, 1);
+  if (site->epilog) spank_setenv(spank, "SLURM_CAIRN_EPILOG", "1", 1);
+}
