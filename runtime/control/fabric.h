@@ -1,27 +1,19 @@
-// Fabric: the message tree of a session's members. The session talks to its members and to the host process
-// through this alone.
+// Fabric: the message tree of a session's members. The session talks to its members and to the host process through this alone.
 //
-//  1. Each member opens its listeners, connects to the host process and registers: rank, world size, node,
-//  endpoints. A rank registered twice, or
-//     with another world size, is refused.
-//  2. Once all are registered, the host answers each with its parent: the lowest rank of a node leads it and
-//  is a child of rank 0 (over TCP), the
-//     others are its children (over a Unix socket, same uid only). When some do not come within the open
-//     bound of the first one, the host answers everybody with the missing ranks, and the session does not
-//     form.
-//  3. A child connects to its parent. A node leader whose whole node is there says so to rank 0; when all
-//  are, rank 0 sends `ready` down the tree.
-//     Only rank 0 keeps its connection to the host.
-//  4. Every connection carries a heartbeat. Silence is counted in the listener's own ticks, so a process that
-//  was itself stopped blames
-//     nobody. Silent for suspect_after = suspect; heard again = alive; silent for gone_after, or the
-//     connection ended without a `leaving` = gone, for good. A member whose way to rank 0 is silent or gone
-//     is itself suspect or gone to rank 0, and rank 0 is to it.
+//  1. Each member opens its listeners, connects to the host process and registers: rank, world size, node, endpoints. A rank that registers
+//     twice, or with another world size, is refused.
+//  2. Once all are registered, the host answers each with its parent: the lowest rank of a node leads it and is a child of rank 0 (over TCP),
+//     the others are its children (over a Unix socket, same uid only). When some do not come within the open bound of the first one, the host
+//     answers everybody with the missing ranks, and the session does not form.
+//  3. A child connects to its parent. A node leader whose whole node is there says so to rank 0; when all are, rank 0 sends `ready` down the
+//     tree. Only rank 0 keeps its connection to the host.
+//  4. Every connection carries a heartbeat. Silence is counted in the listener's own ticks, so a process that was itself stopped blames
+//     nobody. Silent for suspect_after = suspect; heard again = alive; silent for gone_after, or the connection ended without a `leaving` =
+//     gone, for good. A member whose way to rank 0 is silent or gone is itself suspect or gone to rank 0, and rank 0 is to it.
 //  5. Rank 0 tells every change to all members.
 //
-// Threads: everything on the loop's thread, constructor, destructor and callbacks included. A callback may
-// not destroy the Fabric. Ownership: the loop outlives it. The destructor closes the connections without a
-// word, which the others see as gone: call Leave first.
+// Threads: everything on the loop's thread, constructor, destructor and callbacks included. A callback may not destroy the Fabric.
+// Ownership: the loop outlives it. The destructor closes the connections without a word, which the others see as gone: call Leave first.
 #ifndef CAIRN_RUNTIME_CONTROL_FABRIC_H_
 #define CAIRN_RUNTIME_CONTROL_FABRIC_H_
 
@@ -97,8 +89,8 @@ class Fabric {
 
   PeerState peer_state(int rank) const;
 
-  // Says goodbye, and calls `done` once that is with the kernel or 1 s has passed. Nothing can be sent
-  // afterwards. A node leader's children lose their way to rank 0 with it: leave when the session is over.
+  // Says goodbye, and calls `done` (which may destroy the Fabric) once that is with the kernel or 1 s has passed. No other callback is called
+  // any more, and nothing can be sent. A node leader's children lose their way to rank 0 with it: leave when the session is over.
   void Leave(std::function<void()> done);
 
  private:

@@ -1,18 +1,14 @@
-// Handshake: how two ends of a connection prove to each other that they belong to the same life of the same
-// step. Pure: bytes in, bytes out.
+// Handshake: how two ends of a connection prove to each other that they belong to the same life of the same step. Pure: bytes in, bytes out.
 //
-//  1. client → server  hello:      magic[8] "CAIRN\0\0\1", client's role u8, server's role u8, client's rank
-//  u32, wanted rank u32,
+//  1. client → server  hello:      magic[8] "CAIRN\0\0\1", client's role u8, server's role u8, client's rank u32, wanted rank u32,
 //                                  lengths of key and session u8 each, nonce[32], key, session
 //  2. server → client  challenge:  nonce[32], MAC(secret, "server", transcript)
 //  3. client → server  proof:      MAC(secret, "client", transcript)
 //
-// The transcript is the hello and the server's nonce; so each proof is bound to both nonces, both roles and
-// ranks, the key
-// (<job>.<step>.<restart count>: a member of an earlier life has another one) and the session. The proofs
-// differ by their label: none can be sent back. The session keys, one for each direction, are derived from
-// the same transcript; frames (frame.h) follow at once. The secret is the step's token, or
-// Secret::ControlKey() of it for the role kControl.
+// The transcript is the hello and the server's nonce; so each proof is bound to both nonces, both roles and ranks, the key
+// (<job>.<step>.<restart count>: a member of an earlier life has another one) and the session. The proofs differ by their label: none can be
+// sent back. The session keys, one for each direction, are derived from the same transcript; frames (frame.h) follow at once.
+// The secret is the step's token, or Secret::ControlKey() of it for the role kControl.
 #ifndef CAIRN_RUNTIME_CONTROL_HANDSHAKE_H_
 #define CAIRN_RUNTIME_CONTROL_HANDSHAKE_H_
 

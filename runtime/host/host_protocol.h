@@ -87,8 +87,8 @@ struct Saved {
   int64_t step = 0;
 };
 
-// Host → leader: a request of the `cairn` command; leader → host: a reply to it (any number; done marks the
-// last). The bodies are the session's and the command's business.
+// Host → leader: a request of the `cairn` command. Leader → host: a reply to it; there may be several. The bodies are the session's and the
+// command's business.
 struct ControlRequest {
   static constexpr uint16_t kType = kHostControlRequest;
   uint64_t id = 0;
@@ -97,7 +97,6 @@ struct ControlRequest {
 struct ControlReply {
   static constexpr uint16_t kType = kHostControlReply;
   uint64_t id = 0;
-  bool done = true;
   std::string body;
 };
 

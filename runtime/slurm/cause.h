@@ -1,20 +1,17 @@
 // ClassifyCause: why a job is being signalled, and by when it must be done. Pure.
 //
-// Slurm's signals look the same for all causes; only the job's record tells them apart. The rows, in the
-// order in which they are tried (facts of Slurm 22.05 to 25.05, tried):
+// Slurm's signals look the same for all causes; only the job's record tells them apart. The rows are tried in this order (tried on Slurm 22.05 to
+// 25.05: docs/design/slurm.md); the deadline of those that have begun to kill is KillWait from now.
 //
-//   record now                                            cause        deadline
-//   Restarts above ours                                   kRequeued    now + KillWait: already requeued,
-//   nothing to call Reason=TimeLimit, or JobState=TIMEOUT                 kTimeLimit   now + KillWait
-//   CANCELLED, or COMPLETING with Restarts as ours        kCancelled   none: leave at once
-//   PreemptTime set                                       kPreempted   EndTime, or PreemptTime + GraceTime
-//   where EndTime is unknown;
-//                                                                      never later than PreemptTime +
-//                                                                      GraceTime; at least now
-//   PREEMPTED, NODE_FAIL                                  kPreempted, kRequeued   now + KillWait
-//   RUNNING, and EndTime within the notice                kTimeLimit   EndTime
-//   RUNNING otherwise                                     kUnknown     EndTime, if there is one
-//   no record                                             kUnknown     none
+//   record now                                     cause        deadline
+//   Restarts above ours, NODE_FAIL                 kRequeued    KillWait. Slurm has requeued the job already: nothing to call
+//   Reason=TimeLimit, TIMEOUT                      kTimeLimit   KillWait
+//   PREEMPTED, or PreemptTime and COMPLETING in
+//     a partition with PreemptMode=CANCEL          kPreempted   KillWait
+//   any other state but RUNNING                    kCancelled   none: leave at once. COMPLETING hides a cancel
+//   PreemptTime                                    kPreempted   the earlier of EndTime (unknown without a time limit) and PreemptTime + GraceTime
+//   EndTime within the notice                      kTimeLimit   EndTime
+//   otherwise; no record                           kUnknown     EndTime, if there is one
 #ifndef CAIRN_RUNTIME_SLURM_CAUSE_H_
 #define CAIRN_RUNTIME_SLURM_CAUSE_H_
 

@@ -1,13 +1,14 @@
-// RunCommand: runs one of Slurm's commands from the loop, bounded. Loop thread only.
+// CommandRunner: runs Slurm's commands from the loop, bounded. Loop thread only.
 //
-// The child has stdin on /dev/null, an empty signal mask, the caller's environment without LD_PRELOAD,
-// SLURM_TIME_FORMAT and the tokens, with TZ=UTC and LC_ALL=C. Its death is seen by the end of its output: no
-// SIGCHLD handler is installed.
+// The children have stdin on /dev/null, an empty signal mask, default dispositions, and the caller's environment without LD_PRELOAD, Slurm's
+// output formats and the token, with TZ=UTC and LC_ALL=C. Their death is seen by the end of their output: no SIGCHLD handler is installed.
 #ifndef CAIRN_RUNTIME_SLURM_COMMAND_H_
 #define CAIRN_RUNTIME_SLURM_COMMAND_H_
 
 #include <chrono>
 #include <functional>
+#include <list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,23 @@
 
 namespace cairn {
 
-// Its standard output, or: kTimeout (it was killed), kNotFound (no such program), kUnavailable (it failed;
-// the message has its exit status and the first line of its standard error).
-using CommandDone = std::function<void(Result<std::string>)>;
+class CommandRunner {
+ public:
+  // Its standard output, or: kTimeout (it was killed), kNotFound (no such program), kUnavailable (it failed; the message has its exit status and
+  // the first line of what it said).
+  using Done = std::function<void(Result<std::string>)>;
 
-// `done` is called once, from the loop, never from within this call.
-void RunCommand(Loop* loop, std::vector<std::string> argv, std::chrono::milliseconds bound, CommandDone done);
+  explicit CommandRunner(Loop* loop);
+  ~CommandRunner();  // kills what still runs; its `done` is not called
+
+  // `done` is called once, never from within this call.
+  void Run(std::vector<std::string> argv, std::chrono::milliseconds bound, Done done);
+
+ private:
+  class Command;
+  Loop* const loop_;
+  std::list<std::unique_ptr<Command>> running_;
+};
 
 }  // namespace cairn
 

@@ -1,15 +1,12 @@
 // Requeue: puts this very job back into the queue after its final save. Loop thread only.
 //
-//  1. Read the record. Restarts above ours: somebody has done it already, nothing to do. Cancelled or ended:
-//  never (a requeue would revive it).
+//  1. Read the record. Restarts above ours: somebody has done it already, nothing to do. Cancelled or ended: never (a requeue would revive it).
 //     No batch job, Requeue=0: Slurm would refuse, say so.
-//  2. `scontrol requeue` of exactly this job: <array>_<task> for a task of an array, the leading component of
-//  a heterogeneous job.
-//  3. Read the record again: scontrol reports success even when it did nothing. Only Restarts above ours, or
-//  PENDING, counts.
+//  2. `scontrol requeue` of exactly this job: <array>_<task> for a task of an array, the leading component of a heterogeneous job.
+//  3. Read the record again: scontrol reports success even when it did nothing. Only Restarts above ours counts.
 //
-// Slurm holds a requeued job for two minutes; by then this job's own processes are gone, so the hold can only
-// be lifted from outside: the text gives the command.
+// Slurm holds a requeued job for two minutes; by then this job's own processes are gone, so the hold can only be lifted from outside: the text
+// gives the command.
 #ifndef CAIRN_RUNTIME_SLURM_REQUEUE_H_
 #define CAIRN_RUNTIME_SLURM_REQUEUE_H_
 
@@ -19,7 +16,7 @@
 #include <string>
 
 #include "planner/base/status.h"
-#include "runtime/control/loop.h"
+#include "runtime/slurm/command.h"
 #include "runtime/slurm/job_record.h"
 
 namespace cairn {
@@ -36,8 +33,8 @@ std::string RequeueTarget(const JobRecord& record);
 // What forbids a requeue, or "" when it is allowed.
 std::string WhyNotRequeue(const JobRecord& record, int our_restart);
 
-// `done` is called once, never from within this call. `bound` is for each command.
-void Requeue(Loop* loop, uint32_t job_id, int our_restart, std::chrono::milliseconds bound,
+// `done` is called once, from the runner. `bound` is for each command.
+void Requeue(CommandRunner* runner, uint32_t job_id, int our_restart, std::chrono::milliseconds bound,
              std::function<void(RequeueResult)> done);
 
 }  // namespace cairn

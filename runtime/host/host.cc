@@ -1,0 +1,307 @@
+#include "runtime/host/host.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/control/loop.h"
+#include "runtime/control/secret.h"
+#include "runtime/control/socket.h"
+#include "runtime/host/directory.h"
+#include "runtime/host/host_protocol.h"
+#include "runtime/host/reception.h"
+#include "runtime/host/registry.h"
+#include "runtime/host/resolve.h"
+#include "runtime/host/slurm_service.h"
+
+namespace cairn {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kOpenBound{60};   // NOT PROTECTED is said when no session is open by then
+constexpr seconds kPollInterval{60};  // of the job's record while no session is open
+constexpr milliseconds kStepNameBound{5000};
+
+void Say(const std::string& line) { std::fprintf(stderr, "cairn: %s\n", line.c_str()); }
+
+std::optional<std::string> Variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return std::string(value);
+}
+
+// What the tasks get, and how the host serves them.
+struct Plan {
+  StepIdentity step;
+  ResolvedSettings resolved;
+  std::string dir;
+  Secret token = Secret::Random();
+  std::string key;
+  std::vector<Socket> listeners;
+  std::string rendezvous;
+};
+
+// The end of the pair, or stdin and stdout.
+class HandOver {
+ public:
+  explicit HandOver(int fd) : in_(fd < 0 ? STDIN_FILENO : fd), out_(fd < 0 ? STDOUT_FILENO : fd), plain_(fd < 0) {}
+
+  bool plain() const { return plain_; }
+
+  void Env(const std::string& name, const std::string& value) { text_ += (plain_ ? "" : "env ") + name + "=" + value + "\n"; }
+
+  // The last word: the step is refused (`fail`), or runs unprotected (`off`).
+  int Refuse(const std::string& word, const std::string& why) {
+    if (plain_) {
+      Say(why);
+    } else {
+      text_ = word + " " + why + "\n";
+      Write();
+    }
+    return plain_ || word == "fail" ? 1 : 0;
+  }
+
+  bool Finish() {
+    if (!plain_) text_ += "end\n";
+    if (!Write()) return false;
+    if (plain_) {
+      const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);  // so that a reader of the lines sees their end
+      if (null >= 0) dup2(null, STDOUT_FILENO);
+      close(null);
+    }
+    return true;
+  }
+
+  // Blocks until the other side has ended.
+  void AwaitEnd() const {
+    char buffer[256];
+    for (;;) {
+      const ssize_t n = read(in_, buffer, sizeof(buffer));
+      if (n == 0 || (n < 0 && errno != EINTR)) return;
+    }
+  }
+
+ private:
+  bool Write() {
+    std::string_view rest = text_;
+    while (!rest.empty()) {
+      const ssize_t n = write(out_, rest.data(), rest.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      rest.remove_prefix(static_cast<size_t>(n));
+    }
+    return true;
+  }
+
+  const int in_, out_;
+  const bool plain_;
+  std::string text_;
+};
+
+// The step's name is known to Slurm alone: srun has not put it into its environment yet.
+Result<std::string> AskStepName(Loop* loop, const StepIdentity& step) {
+  std::unique_ptr<CommandRunner> runner;
+  std::promise<Result<std::string>> answer;
+  loop->Post([&] {
+    runner = std::make_unique<CommandRunner>(loop);
+    runner->Run({"scontrol", "show", "step", "-o", std::to_string(step.job) + "." + std::to_string(step.step)}, kStepNameBound,
+                [&](Result<std::string> text) { answer.set_value(std::move(text)); });
+  });
+  Result<std::string> text = answer.get_future().get();
+  loop->Run([&] { runner.reset(); });
+  if (!text.ok()) return text.status();
+  std::string name = StepName(*text);
+  if (name.empty()) return Status(Code::kUnavailable, "scontrol does not tell the step's name");
+  return name;
+}
+
+Result<std::string> ChooseDirectory(Loop* loop, const Plan& plan) {
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string();
+  const std::string& wanted = plan.resolved.settings.dir;
+  if (!wanted.empty()) return ExpandDirectory(wanted, plan.step, here);
+  if (plan.step.job == 0) return here + "/cairn";
+  auto name = AskStepName(loop, plan.step);
+  const std::string advice = "; give --checkpoint-dir";
+  if (!name.ok()) return Status(Code::kUnavailable, "the default directory needs the step's name: " + name.status().message() + advice);
+  auto dir = ClaimDefaultDirectory(Variable("SLURM_SUBMIT_DIR").value_or(here), plan.step, *name);
+  if (!dir.ok()) return Status(Code::kUnavailable, dir.status().message() + advice);
+  return dir;
+}
+
+// "" = all addresses.
+Status ListenFor(Plan* plan, std::string host) {
+  const ResolvedSettings& site = plan->resolved;
+  std::vector<std::string> addresses;
+  if (host.empty() && !site.interface.empty()) {
+    addresses = ReachableAddresses(0, site.interface);
+    if (addresses.empty()) return Status(Code::kUnavailable, "interface " + site.interface + " has no address here");
+    host = addresses.front().substr(0, addresses.front().rfind(':'));
+  }
+  CAIRN_ASSIGN_OR_RETURN(Socket socket, ListenTcp(host, site.first_port, site.last_port));
+  const uint16_t port = LocalPort(socket);
+  addresses = host.empty() ? ReachableAddresses(port, "") : std::vector<std::string>{host + ":" + std::to_string(port)};
+  for (const std::string& a : addresses) plan->rendezvous += (plan->rendezvous.empty() ? "" : ",") + a;
+  plan->listeners.push_back(std::move(socket));
+  return OkStatus();
+}
+
+// Serves until it is destroyed. Loop thread only.
+class Server {
+ public:
+  Server(Loop* loop, Plan plan)
+      : step_(plan.step),
+        dir_(plan.dir),
+        slurm_(loop, plan.step),
+        unopened_(loop, [this] { StillUnopened(); }),
+        poll_(loop, [this] { Poll(); }),
+        reception_(loop, std::move(plan.listeners),
+                   {Role::kHost, Role::kMember, plan.key, "", 0, 0, plan.token},
+                   {[this](const std::string&) { Opened(); },
+                    [this](const std::string& session, uint16_t type, std::string payload) { Serve(session, type, payload); },
+                    [](const std::string& line) { Say(line); }}) {
+    Register("start", 0);
+    unopened_.Once(kOpenBound);
+    if (step_.job != 0) poll_.Every(kPollInterval);
+  }
+
+ private:
+  void Opened() {
+    unopened_.Stop();
+    poll_.Stop();
+    opened_ = true;
+  }
+
+  void StillUnopened() { NotProtected("no rank has opened a session within 60 s"); }
+
+  void NotProtected(const std::string& why) {
+    Say("NOT PROTECTED: " + why + ", so nothing of this step is saved. Let the program open a session (cairn_open; see cairn(7)), or run it "
+        "without --checkpoint");
+  }
+
+  // While nobody has opened a session nobody asks for the cause, so that a preemption would pass in silence.
+  void Poll() {
+    slurm_.AskCause({}, [this](const CauseReply& reply) {
+      if (opened_ || (reply.cause != Cause::kPreempted && reply.cause != Cause::kRequeued)) return;
+      poll_.Stop();
+      NotProtected(reply.why + " and no rank has opened a session");
+    });
+  }
+
+  void Serve(const std::string& session, uint16_t type, const std::string& payload) {
+    switch (type) {
+      case kHostCauseQuery:
+        return Answer<CauseQuery, CauseReply>(session, payload, &SlurmService::AskCause);
+      case kHostHolderQuery:
+        return Answer<HolderQuery, HolderReply>(session, payload, &SlurmService::AskHolder);
+      case kHostRequeueQuery:
+        return Answer<RequeueQuery, RequeueReply>(session, payload, &SlurmService::AskRequeue);
+      case kHostSaved:
+        if (const auto saved = DecodeHostMessage<Saved>(payload); saved.ok()) Register("saved", saved->step);
+        return;
+      default:
+        return;  // of a later version
+    }
+  }
+
+  template <typename Query, typename Reply>
+  void Answer(const std::string& session, const std::string& payload,
+              void (SlurmService::*ask)(const Query&, std::function<void(Reply)>)) {
+    const auto query = DecodeHostMessage<Query>(payload);
+    if (!query.ok()) return Say(query.status().message());
+    (slurm_.*ask)(*query, [this, session](const Reply& reply) {
+      reception_.SendToLeader(session, Reply::kType, EncodeHostMessage(reply));
+    });
+  }
+
+  void Register(const std::string& event, int64_t saved_step) {
+    const std::string path = RegistryPath();
+    if (path.empty() || registry_failed_) return;
+    const Status status = AppendToRegistry(path, event, step_, dir_, saved_step);
+    if (status.ok()) return;
+    registry_failed_ = true;
+    Say("`cairn runs` will not know this run: " + status.message());
+  }
+
+  const StepIdentity step_;
+  const std::string dir_;
+  bool opened_ = false;
+  bool registry_failed_ = false;
+  SlurmService slurm_;
+  Timer unopened_, poll_;
+  Reception reception_;
+};
+
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+int HostMain(const HostOptions& options) {
+  signal(SIGPIPE, SIG_IGN);
+  RaiseDescriptorLimit();
+  HandOver hand_over(options.fd);
+
+  Plan plan;
+  plan.step = ResolveStep(Variable);
+  auto resolved = ResolveSettings(Variable);
+  if (!resolved.ok()) return hand_over.Refuse("fail", resolved.status().message());
+  plan.resolved = *std::move(resolved);
+  if (!plan.resolved.settings.enabled) {
+    if (!hand_over.plain()) return hand_over.Refuse("off", "checkpointing is off");
+    plan.resolved.text[kSetting_checkpoint] = "on";  // whoever starts this by hand wants it
+  }
+  const std::string unable = plan.resolved.settings.require ? "fail" : "off";
+
+  auto loop = Loop::Start("cairn-host");
+  if (!loop.ok()) return hand_over.Refuse(unable, loop.status().message());
+  auto dir = ChooseDirectory(loop->get(), plan);
+  if (!dir.ok()) return hand_over.Refuse(dir.status().code() == Code::kInvalid ? "fail" : unable, dir.status().message());
+  plan.dir = *dir;
+  if (!DirectoryAllowed(plan.dir, plan.resolved.allowed_dirs)) {
+    return hand_over.Refuse("fail", "--checkpoint-dir=" + plan.dir + " is refused: this site keeps checkpoints only below " +
+                                        plan.resolved.allowed_dirs);
+  }
+  if (const Status status = ListenFor(&plan, options.listen); !status.ok()) {
+    return hand_over.Refuse(unable, "the host process cannot listen: " + status.message());
+  }
+  plan.key = std::to_string(plan.step.job) + "." + std::to_string(plan.step.step) + "." + std::to_string(plan.step.restart);
+
+  for (int i = 0; i < kSettingCount; ++i) {
+    if (i == kSetting_dir) continue;
+    hand_over.Env("SLURM_" + std::string(GetSettingInfo(static_cast<SettingId>(i)).env), plan.resolved.text[static_cast<size_t>(i)]);
+  }
+  hand_over.Env("SLURM_CAIRN_DIR", plan.dir);
+  hand_over.Env("SLURM_CAIRN_KEY", plan.key);
+  hand_over.Env("SLURM_CAIRN_RENDEZVOUS", plan.rendezvous);
+  hand_over.Env("SLURM_CAIRN_TOKEN", plan.token.Hex());
+  hand_over.Env("SLURM_CAIRN_HOST_PID", std::to_string(getpid()));
+
+  std::unique_ptr<Server> server;
+  (*loop)->Run([&] { server = std::make_unique<Server>(loop->get(), std::move(plan)); });
+  if (hand_over.Finish()) hand_over.AwaitEnd();
+  (*loop)->Run([&] { server.reset(); });
+  return 0;
+}
+
+}  // namespace cairn

@@ -1,0 +1,172 @@
+#include "runtime/slurm/command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "runtime/control/socket.h"
+
+extern char** environ;
+
+namespace cairn {
+namespace {
+
+constexpr std::chrono::milliseconds kReapInterval{5};
+constexpr size_t kMaxOutputBytes = size_t{16} << 20;
+
+std::vector<std::string> CleanEnvironment() {
+  static constexpr std::string_view kDropped[] = {"LD_PRELOAD=",       "SLURM_TIME_FORMAT=", "SLURM_CAIRN_TOKEN=", "TZ=",
+                                                  "LC_ALL=",           "SQUEUE_FORMAT=",     "SQUEUE_FORMAT2=",
+                                                  "SLURM_BITSTR_LEN=", "SLURM_CLUSTERS="};
+  std::vector<std::string> env = {"TZ=UTC", "LC_ALL=C"};
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string_view entry(*e);
+    if (std::none_of(std::begin(kDropped), std::end(kDropped), [&](std::string_view d) { return entry.starts_with(d); })) {
+      env.emplace_back(entry);
+    }
+  }
+  return env;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>* strings) {
+  std::vector<char*> out;
+  for (std::string& s : *strings) out.push_back(s.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+}  // namespace
+
+// Ends itself: once both outputs have ended and the process was reaped, or when the bound has passed.
+class CommandRunner::Command {
+ public:
+  Command(Loop* loop, std::string name, std::function<void(Result<std::string>)> end)
+      : loop_(loop), name_(std::move(name)), end_(std::move(end)), bound_(loop, [this] { BoundPassed(); }), reap_(loop, [this] { Reap(); }) {}
+
+  ~Command() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  void Start(std::vector<std::string> argv, std::chrono::milliseconds bound) {
+    const Status status = Spawn(std::move(argv));
+    if (!status.ok()) {
+      failed_ = status;
+      reap_.Once(std::chrono::milliseconds(0));
+      return;
+    }
+    bound_.Once(bound);
+  }
+
+ private:
+  struct Output {
+    Socket pipe;  // the reading end
+    std::unique_ptr<FdWatcher> watcher;
+    std::string text;
+  };
+
+  Status Spawn(std::vector<std::string> argv) {
+    int out[2], err[2];
+    if (pipe2(out, O_CLOEXEC | O_NONBLOCK) != 0) return Status::FromErrno(errno, "pipe");
+    const Socket out_write(out[1]);
+    Open(&out_, out[0]);
+    if (pipe2(err, O_CLOEXEC | O_NONBLOCK) != 0) return Status::FromErrno(errno, "pipe");
+    const Socket err_write(err[1]);
+    Open(&err_, err[0]);
+    // The child's ends must block; they are descriptions of their own.
+    fcntl(out[1], F_SETFL, 0);
+    fcntl(err[1], F_SETFL, 0);
+
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, out[1], 1);
+    posix_spawn_file_actions_adddup2(&files, err[1], 2);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    std::vector<std::string> env = CleanEnvironment();
+    const int error = posix_spawnp(&pid_, argv[0].c_str(), &files, &attributes, Pointers(&argv).data(), Pointers(&env).data());
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+    if (error == 0) return OkStatus();
+    pid_ = -1;
+    return Status::FromErrno(error, "run " + name_);
+  }
+
+  void Open(Output* output, int fd) {
+    output->pipe = Socket(fd);
+    output->watcher = std::make_unique<FdWatcher>(loop_, fd, [this, output](bool, bool) { Read(output); });
+    output->watcher->Watch(true, false);
+  }
+
+  void Read(Output* output) {
+    char buffer[65536];
+    for (;;) {
+      const ssize_t n = read(output->pipe.fd(), buffer, sizeof(buffer));
+      if (n > 0) {
+        if (output->text.size() < kMaxOutputBytes) output->text.append(buffer, static_cast<size_t>(n));
+        continue;
+      }
+      if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+      output->watcher.reset();
+      if (!out_.watcher && !err_.watcher) Reap();
+      return;
+    }
+  }
+
+  void Reap() {
+    if (!failed_.ok()) return End(failed_);
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == 0) return reap_.Once(kReapInterval);
+    pid_ = -1;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return End(std::move(out_.text));
+    const std::string how = WIFEXITED(status) ? "exit status " + std::to_string(WEXITSTATUS(status))
+                                              : "signal " + std::to_string(WTERMSIG(status));
+    const std::string& said = err_.text.empty() ? out_.text : err_.text;
+    End(Status(Code::kUnavailable, name_ + " failed with " + how + ": " + said.substr(0, said.find('\n'))));
+  }
+
+  void BoundPassed() { End(Status(Code::kTimeout, name_ + " did not answer in time")); }
+
+  void End(Result<std::string> result) {
+    const auto end = std::move(end_);
+    end(std::move(result));  // destroys this
+  }
+
+  Loop* const loop_;
+  const std::string name_;
+  std::function<void(Result<std::string>)> end_;
+  pid_t pid_ = -1;
+  Output out_, err_;
+  Status failed_;
+  Timer bound_, reap_;
+};
+
+CommandRunner::CommandRunner(Loop* loop) : loop_(loop) {}
+CommandRunner::~CommandRunner() = default;
+
+void CommandRunner::Run(std::vector<std::string> argv, std::chrono::milliseconds bound, Done done) {
+  const std::string name = argv[0] + (argv.size() > 1 ? " " + argv[1] : "");
+  const auto command = running_.insert(running_.end(), nullptr);
+  *command = std::make_unique<Command>(loop_, name, [this, command, done = std::move(done)](Result<std::string> result) {
+    running_.erase(command);
+    done(std::move(result));
+  });
+  (*command)->Start(std::move(argv), bound);
+}
+
+}  // namespace cairn

@@ -1,0 +1,70 @@
+#include "runtime/slurm/requeue.h"
+
+#include <utility>
+
+namespace cairn {
+namespace {
+
+std::string Job(const std::string& target) { return "job " + target; }
+
+void ReadRecord(CommandRunner* runner, uint32_t job_id, std::chrono::milliseconds bound, std::function<void(Result<JobRecord>)> done) {
+  runner->Run({"scontrol", "show", "job", "-o", std::to_string(job_id)}, bound,
+              [job_id, done = std::move(done)](Result<std::string> text) {
+                if (!text.ok()) return done(text.status());
+                done(ParseJobRecord(*text, job_id));
+              });
+}
+
+RequeueResult ReadBack(const Result<JobRecord>& record, int our_restart, const std::string& target, const Status& called) {
+  const std::string by_hand = "resubmit it, or try: scontrol requeue " + target;
+  if (record.ok() && record->restarts > our_restart) {
+    return {true, Job(target) + " is requeued and will resume; Slurm holds it for two minutes, which its owner may end with: scontrol update JobId=" +
+                      target + " StartTime=now"};
+  }
+  if (!called.ok()) return {false, Job(target) + " was not requeued: " + called.message() + "; " + by_hand};
+  if (!record.ok()) {
+    return {false, "scontrol took the requeue of " + Job(target) + ", but its state could not be read back (" + record.status().message() +
+                       "): look at it with: squeue -j " + target};
+  }
+  return {false, "scontrol reported the requeue of " + Job(target) + " as done, but its record says " + record->state + " with Restarts=" +
+                     std::to_string(record->restarts) + "; " + by_hand};
+}
+
+}  // namespace
+
+std::string RequeueTarget(const JobRecord& record) {
+  if (record.het_job_id && *record.het_job_id != 0) return std::to_string(*record.het_job_id);
+  if (record.array_job_id && record.array_task_id) {
+    return std::to_string(*record.array_job_id) + "_" + std::to_string(*record.array_task_id);
+  }
+  return std::to_string(record.job_id);
+}
+
+std::string WhyNotRequeue(const JobRecord& record, int our_restart) {
+  if (record.restarts > our_restart) return "it has been requeued already";
+  if (!record.batch) return "it is no batch job, so Slurm cannot requeue it";
+  if (!record.requeue) return "it was submitted with --no-requeue";
+  const bool at_limit = record.state == "COMPLETING" && record.reason == "TimeLimit";
+  if (record.state != "RUNNING" && !at_limit) return "it was cancelled or has ended (" + record.state + ")";
+  return "";
+}
+
+void Requeue(CommandRunner* runner, uint32_t job_id, int our_restart, std::chrono::milliseconds bound,
+             std::function<void(RequeueResult)> done) {
+  ReadRecord(runner, job_id, bound, [=, done = std::move(done)](Result<JobRecord> record) {
+    if (!record.ok()) {
+      return done({false, Job(std::to_string(job_id)) + " is not requeued: its record cannot be read (" + record.status().message() + ")"});
+    }
+    const std::string target = RequeueTarget(*record);
+    if (const std::string why = WhyNotRequeue(*record, our_restart); !why.empty()) {
+      return done({record->restarts > our_restart, Job(target) + " is not requeued by Cairn: " + why});
+    }
+    runner->Run({"scontrol", "requeue", target}, bound, [=](const Result<std::string>& called) {
+      ReadRecord(runner, job_id, bound, [=, called = called.status()](const Result<JobRecord>& now) {
+        done(ReadBack(now, our_restart, target, called));
+      });
+    });
+  });
+}
+
+}  // namespace cairn
