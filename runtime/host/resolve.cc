@@ -53,7 +53,7 @@ Result<ResolvedSettings> ResolveSettings(const GetVariable& get) {
   const auto lookup = [&](const std::string& name) -> std::optional<std::string> {
     for (int i = 0; i < kSettingCount; ++i) {
       const std::string& text = out.text[static_cast<size_t>(i)];
-      if (name == "SLURM_" + std::string(GetSettingInfo(static_cast<SettingId>(i)).env) && !text.empty()) return text;
+      if (name == GetSettingInfo(static_cast<SettingId>(i)).env && !text.empty()) return text;
     }
     return std::nullopt;
   };
