@@ -1,0 +1,66 @@
+#include "runtime/formats/names.h"
+
+#include <gtest/gtest.h>
+
+namespace cairn::names {
+namespace {
+
+TEST(Names, AreSpelledAsTheDesignSays) {
+  EXPECT_EQ(EpochFile(7), "EPOCH-00000007");
+  EXPECT_EQ(AliveFile(7), "ALIVE-00000007");
+  EXPECT_EQ(ParentFile(7), "PARENT-00000007");
+  EXPECT_EQ((Attempt{1200, 7, "1f00c2d9"}.ToString()), "step-000000001200.e7.1f00c2d9");
+  EXPECT_EQ(Dead("step-000000001200.e7.1f00c2d9"), "dead-step-000000001200.e7.1f00c2d9");
+  EXPECT_EQ(Shard(1), "shard-00001-model-00001-of-00001.safetensors");
+  EXPECT_EQ(Sums(123456), "shard-123456.sums");
+  EXPECT_EQ(Strike("step-000000001200.e7.1f00c2d9"), "strikes/step-000000001200.e7.1f00c2d9.json");
+  EXPECT_EQ(Lease("step-000000001200.e7.1f00c2d9", "00000001"),
+            "leases/step-000000001200.e7.1f00c2d9.00000001");
+}
+
+TEST(Names, AreParsedBack) {
+  const Attempt attempt{1200, 7, "1f00c2d9"};
+  EXPECT_EQ(ParseEpochFile("EPOCH-00000007"), 7u);
+  EXPECT_EQ(ParseEpochFile("EPOCH-4294967295"), 4294967295u);
+  EXPECT_EQ(ParseAttempt("step-000000001200.e7.1f00c2d9"), attempt);
+  EXPECT_EQ(ParseAttempt("step-9223372036854775807.e1.1f00c2d9")->step, INT64_MAX);
+  EXPECT_EQ(ParseDead("dead-step-000000001200.e7.1f00c2d9"), attempt);
+  EXPECT_EQ(ParseShard("shard-00012-model-00001-of-00001.safetensors"), 12u);
+  EXPECT_EQ(ParseSums("shard-00012.sums"), 12u);
+  EXPECT_EQ(ParseStrike("step-000000001200.e7.1f00c2d9.json"), attempt);
+  EXPECT_EQ(ParseLease("step-000000001200.e7.1f00c2d9.00000001"), attempt);
+}
+
+TEST(Names, OfOtherFormsAreNotOurs) {
+  for (const char* name :
+       {"EPOCH-7", "EPOCH-0000007", "EPOCH-000000007", "EPOCH-00000000", "EPOCH-4294967296", "EPOCH-0000000x",
+        "EPOCH-", "EPOCH-00000007~", "epoch-00000007", "EPOCH-99999999999999999999"}) {
+    EXPECT_FALSE(ParseEpochFile(name)) << name;
+  }
+  for (const char* name :
+       {"step-1200.e7.1f00c2d9", "step-0000000001200.e7.1f00c2d9", "step-000000001200.e0.1f00c2d9",
+        "step-000000001200.e07.1f00c2d9", "step-000000001200.e.1f00c2d9", "step-000000001200.e7.1f00c2d",
+        "step-000000001200.e7.1F00C2D9", "step-000000001200.7.1f00c2d9", "step-000000001200.e7",
+        "step-000000001200", "step-", "", "dead-step-000000001200.e7.1f00c2d9",
+        "step-00000000-200.e7.1f00c2d9", "step-9223372036854775808.e1.1f00c2d9",
+        "step-000000001200.e7.1f00c2d9.tmp"}) {
+    EXPECT_FALSE(ParseAttempt(name)) << name;
+  }
+  EXPECT_FALSE(ParseShard("shard-00000-model-00001-of-00001.safetensors"));
+  EXPECT_FALSE(ParseShard("model-00001-of-00001.safetensors"));
+  EXPECT_FALSE(ParseSums("shard-.sums"));
+  EXPECT_FALSE(ParseLease("step-000000001200.e7.1f00c2d9"));
+}
+
+TEST(Names, OfTagsCannotLeaveTheirFolder) {
+  EXPECT_TRUE(IsValidTag("best-v1.0+lr=3e_4"));
+  EXPECT_FALSE(IsValidTag(""));
+  EXPECT_FALSE(IsValidTag("."));
+  EXPECT_FALSE(IsValidTag("../RUN"));
+  EXPECT_FALSE(IsValidTag("a/b"));
+  EXPECT_FALSE(IsValidTag("a b"));
+  EXPECT_FALSE(IsValidTag(std::string(101, 'a')));
+}
+
+}  // namespace
+}  // namespace cairn::names
