@@ -1,10 +1,9 @@
 /* The removal of <base>/cairn-<uid>/<job>.<node>.*, for base /dev/shm and the site's local= directory:
  *
  *  1. A child becomes the job's user, for good: whatever a hostile user has put there, it can remove no more
- * than its owner could.
+ *     than its owner could.
  *  2. It walks by descriptors, and opens every folder with O_NOFOLLOW: a link is removed, never followed.
- *  3. The parent waits at most 10 s, then kills the child. A folder on a hanging file system must not hold
- * the node.
+ *  3. The parent waits at most 10 s, then kills the child: a hanging file system must not hold the node.
  *
  * <base>/cairn-<uid> itself stays: another job of the user may be about to use it.
  */

@@ -1,11 +1,9 @@
 /* The hand-over:
  *
- *  1. Forget an outer step's SLURM_CAIRN_*. Off: done, and nothing of this step differs from one without the
- * plugin.
- *  2. Spawn `cairn host --fd 3` in a session of its own, so that neither Ctrl-C nor srun's end as such
- * reaches it.
- *  3. Read its lines until `end`, for at most 10 s. `env` lines become the environment of srun, and thereby
- * of the tasks.
+ *  1. Off: done, and nothing of this step differs from one without the plugin. (submit.c has forgotten an outer
+ *     step's SLURM_CAIRN_*.)
+ *  2. Spawn `cairn host --fd 3` in a session of its own: neither Ctrl-C nor srun's end as such reaches it.
+ *  3. Read its lines until `end`, for at most 10 s. `env` lines become srun's environment, and so the tasks'.
  *  4. Keep our end of the pair open: the host reads EOF when srun is gone, in whatever way.
  *
  * A fault of ours on the way is one line for the user and an unprotected step, unless the user wants
@@ -91,9 +89,7 @@ static void RunUnprotected(const struct cairn_site* site, const char* format, ..
   slurm_spank_log("cairn: %s. The step runs UNPROTECTED", text);
 }
 
-/* --- The host's environment
- * -----------------------------------------------------------------------------------------------------------
- */
+/* --- The host's environment --- */
 
 struct environment {
   char** variables; /* NULL-terminated, owned */
@@ -173,9 +169,7 @@ static void BuildEnvironment(struct environment* env, spank_t spank, const struc
   Add(env, "CAIRN_HOST_NTASKS=%u", tasks);
 }
 
-/* --- Spawning
- * -------------------------------------------------------------------------------------------------------------------------
- */
+/* --- Spawning --- */
 
 /* posix_spawn's error, 0 on success. */
 static int Spawn(const char* bin, char** variables, int fd, pid_t* pid) {
@@ -203,9 +197,7 @@ static int Spawn(const char* bin, char** variables, int fd, pid_t* pid) {
   return error;
 }
 
-/* --- The host's lines
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* --- The host's lines --- */
 
 static int64_t NowMs(void) {
   struct timespec now;
@@ -309,7 +301,6 @@ static void Receive(const struct cairn_site* site, int fd, pid_t pid) {
 }
 
 void cairn_local_user_init(spank_t spank, const struct cairn_site* site) {
-  cairn_forget_outer_step();
   if (cairn_resolves_to_off(site, CAIRN_SETTING_checkpoint)) return;
   if (*site->fault != '\0') {
     RunUnprotected(site, "plugstack.conf: %s; tell the administrator", site->fault);

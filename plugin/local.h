@@ -1,5 +1,5 @@
-/* srun's side: starts the host process and hands what it says to the tasks. docs/design/bootstrap.md section
- * 1 is the contract. */
+/* srun's side: starts the host process and hands what it says to the tasks. docs/design/bootstrap.md,
+ * section 1, is the contract. */
 #ifndef CAIRN_PLUGIN_LOCAL_H_
 #define CAIRN_PLUGIN_LOCAL_H_
 
@@ -19,8 +19,7 @@ const char* cairn_resolve(const struct cairn_site* site, enum cairn_setting_id i
 /* Whether it resolves to "off" or "no". */
 int cairn_resolves_to_off(const struct cairn_site* site, enum cairn_setting_id id);
 
-/* Unsets every SLURM_CAIRN_*: a step or a job that is started inside a step must not take itself for that
- * one. */
+/* Unsets every SLURM_CAIRN_*: a step or job that is started inside a step must not take itself for that one. */
 void cairn_forget_outer_step(void);
 
 #endif /* CAIRN_PLUGIN_LOCAL_H_ */

@@ -1,5 +1,4 @@
-/* settings_value.h: the table of settings and the one parser of their values, in C for the plugin and the
- * runtime alike.
+/* The table of settings and the one parser of their values, in C for the plugin and the runtime alike.
  *
  * Pure: no allocation, no locale, no I/O, no globals that change; any thread. A value is refused with a text
  * of one line that names the setting as its user wrote it, the value, what is wrong with it and all forms
@@ -7,15 +6,21 @@
  *
  * Types of settings.def and their forms:
  *   INTERVAL  on | off | auto | DURATION above 0 | <n>steps; "" = auto (the bare option)
- *   DURATION  <number>{ms,s,m,h,d} with or without a fraction, or [D-]HH:MM:SS as Slurm writes it; at most
- * 3650 days NOTICE    auto | DURATION PATH      any, not empty RESUME    auto | never | require | <step> BOOL
- * yes | no | 1 | 0 | on | off; "" = yes (the bare option) LOCAL     auto | none | absolute directory TRIGGERS
- * all, or a comma-separated list of preempt, timelimit, request, interval, end KEEP      last=<n>, n >= 1
+ *   DURATION  <number>{ms,s,m,h,d}, with or without a fraction, or [D-]HH:MM:SS as Slurm writes it; at most
+ *             3650 days
+ *   NOTICE    auto | DURATION
+ *   PATH      any, not empty
+ *   RESUME    auto | never | require | <step>
+ *   BOOL      yes | no | 1 | 0 | on | off; "" = yes (the bare option)
+ *   LOCAL     auto | none | absolute directory
+ *   TRIGGERS  all, or a comma-separated list of preempt, timelimit, request, interval, end
+ *   KEEP      last=<n>, n >= 1
  *   MODE      octal permissions, 0400 to 0777
  *   AFTER     auto | requeue | wait | exit[=CODE], CODE 0 to 255
  *   COUNT     integer >= 1
  *   SIGNAL    none | a name with or without SIG | its number. Only signals whose meaning is a program's own:
- * USR1, USR2, HUP, ALRM, URG, WINCH, XCPU, PWR, and real-time ones by number TEXT      any, not empty
+ *             USR1, USR2, HUP, ALRM, URG, WINCH, XCPU, PWR, and real-time ones by number
+ *   TEXT      any, not empty
  */
 #ifndef CAIRN_RUNTIME_SETTINGS_VALUE_H_
 #define CAIRN_RUNTIME_SETTINGS_VALUE_H_
@@ -94,8 +99,7 @@ struct cairn_value {
 int cairn_value_parse(enum cairn_setting_id id, const char* name, const char* value, struct cairn_value* out,
                       char* error, size_t size);
 
-/* DURATION alone. Returns 0, or -1 (what is wrong depends on the setting, so the text is
- * cairn_value_parse's). */
+/* DURATION alone. Returns 0, or -1. */
 int cairn_duration_parse(const char* text, int64_t* nanoseconds);
 
 /* "preempt", … of bit 1 << i of TRIGGERS; NULL past the last. */

@@ -169,6 +169,8 @@ CAIRN_PLUGIN_CAIRN_CHECKPOINT=5m
 CAIRN_PLUGIN_CAIRN_CHECKPOINT=7m
 CAIRN_PLUGIN_CAIRN_CHECKPOINT=auto
 OUT
+  as_user sbatch --wait --open-mode=append --checkpoint --export=ALL,SLURM_CAIRN_TOKEN="$token" -o forged script
+  run ! grep LD_PRELOAD "$T/forged"
   as_user sbatch --wait --open-mode=append --checkpoint -o bare script
   [[ $(sed -n 3p "$T/bare") == CAIRN_PLUGIN_CAIRN_CHECKPOINT=auto ]]
 }
@@ -313,26 +315,61 @@ SCRIPT
   [[ -e $T/precious/file && -e $T/precious/deep/file ]]
 }
 
-@test "the epilog does nothing as the user that the user could not, and nothing at all where it is off" {
+@test "the epilog is no stronger than the job's user, and takes no link for the user's folder" {
   plugin
   base=/dev/shm/cairn-$(as_user id -u)
-  # The user's folder is a link to another user's images.
-  other=$(mktemp -d)
-  as_root chmod 777 "$other"
-  as_user mv "$base" "$base.aside" 2>/dev/null || true
-  as_user ln -s "$other" "$base"
-  job=$(submit link <<<$'#!/bin/bash\nmkdir '"$other"$'/$SLURM_JOB_ID.n1.abc')
+  as_user mkdir -p -m 700 "$base"
+  job=$(submit rooted --hold --nodelist=n1 <<<$'#!/bin/bash\ntrue')
+  as_root mkdir "$base/$job.n1.root"
+  as_root touch "$base/$job.n1.root/file"
+  as_user mkdir "$base/$job.n1.user"
+  as_user scontrol release "$job"
+  wait_for 30 job_has_ended "$job"
+  wait_for 30 cluster_is_idle
+  run ls "$base"
+  as_root rm -r "$base/$job.n1.root"
+  [[ $output == *"$job.n1.root"* && $output != *"$job.n1.user"* ]]
+
+  as_user mv "$base" "$base.aside"
+  as_user ln -s "$T" "$base"
+  job=$(submit linked --nodelist=n1 <<SCRIPT
+#!/bin/bash
+mkdir $T/\$SLURM_JOB_ID.n1.abc
+SCRIPT
+)
   wait_for 30 job_has_ended "$job"
   wait_for 30 cluster_is_idle
   as_user rm "$base"
-  as_user mv "$base.aside" "$base" 2>/dev/null || as_user mkdir -m 700 "$base"
-  [[ -d $other/$job.n1.abc ]]
-  as_root rm -r "$other"
+  as_user mv "$base.aside" "$base"
+  [[ -d $T/$job.n1.abc ]]
+}
 
+@test "with epilog=off the node is left alone, and tasks are told so" {
   plugin epilog=off
-  job=$(submit off --nodelist=n1 <<<$'#!/bin/bash\nsrun --checkpoint bash -c "echo EPILOG=\$SLURM_CAIRN_EPILOG"\nmkdir '"$base"$'/$SLURM_JOB_ID.n1.abc')
+  base=/dev/shm/cairn-$(as_user id -u)
+  as_user mkdir -p -m 700 "$base"
+  job=$(submit off --nodelist=n1 <<SCRIPT
+#!/bin/bash
+srun --checkpoint bash -c 'echo EPILOG=\$SLURM_CAIRN_EPILOG'
+mkdir $base/\$SLURM_JOB_ID.n1.abc
+SCRIPT
+)
   wait_for 30 job_has_ended "$job"
   wait_for 30 cluster_is_idle
   [[ $(cat "$T/off.out") == EPILOG= ]]
   as_user rmdir "$base/$job.n1.abc"
+}
+
+@test "the epilog also cleans the site's own local directory" {
+  as_user mkdir nvme
+  plugin local="$T/nvme"
+  job=$(submit local --nodelist=n1 <<SCRIPT
+#!/bin/bash
+umask 077
+mkdir -p $T/nvme/cairn-\$UID/\$SLURM_JOB_ID.n1.abc $T/nvme/cairn-\$UID/\$SLURM_JOB_ID.n2.abc
+SCRIPT
+)
+  wait_for 30 job_has_ended "$job"
+  wait_for 30 cluster_is_idle
+  [[ $(ls "$T/nvme/cairn-$(as_user id -u)") == "$job.n2.abc" ]]
 }
