@@ -1,5 +1,7 @@
 #include "runtime/io/hash.h"
 
+// Compiled in, so that libcairn.so brings no xxHash library into the host program.
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <cstring>
@@ -52,17 +54,16 @@ Hash128 Hash128Of(std::span<const std::byte> bytes) {
 Hash128 Hash128Of(std::string_view bytes) { return Hash128Of(std::as_bytes(std::span(bytes))); }
 
 struct Hasher128::State {
-  XXH3_state_t* xxh = XXH3_createState();
-  ~State() { XXH3_freeState(xxh); }
+  XXH3_state_t xxh;
 };
 
-Hasher128::Hasher128() : state_(std::make_unique<State>()) { XXH3_128bits_reset(state_->xxh); }
+Hasher128::Hasher128() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh); }
 Hasher128::~Hasher128() = default;
 
 void Hasher128::Update(std::span<const std::byte> bytes) {
-  XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
+  XXH3_128bits_update(&state_->xxh, bytes.data(), bytes.size());
 }
 
-Hash128 Hasher128::Finish() const { return FromXxh(XXH3_128bits_digest(state_->xxh)); }
+Hash128 Hasher128::Finish() const { return FromXxh(XXH3_128bits_digest(&state_->xxh)); }
 
 }  // namespace cairn
