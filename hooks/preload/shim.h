@@ -53,6 +53,9 @@ typedef struct cairn_shim_v1 {
    * Returns 0; the action may still be to come when the calling thread blocks the signal. */
   int (*deliver)(int signo);
 
+  /* 1 when the program has a handler of its own for a watched signal, else 0. */
+  int (*has_handler)(int signo);
+
   /* Stops being a member and releases the shield: the program's actions are again all that happens here. */
   void (*leave)(void);
 } cairn_shim_v1;

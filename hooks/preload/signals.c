@@ -277,6 +277,13 @@ int cairn_signals_last(int* signo, int* from_slurm, int* sender_pid) {
   return 1;
 }
 
+int cairn_signals_has_handler(int signo) {
+  Watch* watch = Find(signo);
+  if (watch == NULL) return 0;
+  const struct sigaction view = View(watch);
+  return IsHandler(&view);
+}
+
 void cairn_signals_leave(void) {
   if (!IsMember()) return;
   sigset_t mask;

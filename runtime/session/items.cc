@@ -68,7 +68,7 @@ Status Items::AddArray(std::string_view name, const cairn_array& array) {
   if (array.ndim < 0 || array.ndim > kMaxRank) return Wrong(name, "ndim must be 0 … " + std::to_string(kMaxRank));
   if (array.order != CAIRN_ORDER_C && array.order != CAIRN_ORDER_FORTRAN) return Wrong(name, "unknown order");
   if (array.piece_count < 0 || (array.piece_count > 0 && array.pieces == nullptr)) return Wrong(name, "pieces are missing");
-  ArrayItem item;
+  RegisteredArray item;
   item.spec.name = name;
   item.spec.dtype = static_cast<DType>(array.dtype);
   item.spec.fortran = array.order == CAIRN_ORDER_FORTRAN;
@@ -108,7 +108,7 @@ Status Items::Update(int item, int piece, void* data) {
     blobs_[blob->index].data = static_cast<std::byte*>(data);
     return OkStatus();
   }
-  ArrayItem& array = arrays_[std::get<ArrayPosition>(position).index];
+  RegisteredArray& array = arrays_[std::get<ArrayPosition>(position).index];
   if (piece < 0 || static_cast<size_t>(piece) >= array.pieces.size()) {
     return Wrong(array.spec.name, "there is no piece " + std::to_string(piece));
   }

@@ -25,12 +25,12 @@ struct LocalPiece {
   std::byte* data = nullptr;
 };
 
-struct ArrayItem {
+struct RegisteredArray {
   ArraySpec spec;
   std::vector<LocalPiece> pieces;
 };
 
-struct BlobItem {
+struct RegisteredBlob {
   std::string name;
   std::byte* data = nullptr;
   size_t bytes = 0;
@@ -47,16 +47,16 @@ class Items {
   Status Update(int item, int piece, void* data);
   Result<int> Find(std::string_view name) const;
 
-  const std::vector<ArrayItem>& arrays() const { return arrays_; }
-  const std::vector<BlobItem>& blobs() const { return blobs_; }
+  const std::vector<RegisteredArray>& arrays() const { return arrays_; }
+  const std::vector<RegisteredBlob>& blobs() const { return blobs_; }
 
  private:
   Status CheckName(std::string_view name) const;
 
   struct ArrayPosition { size_t index; };
   struct BlobPosition { size_t index; };
-  std::vector<ArrayItem> arrays_;
-  std::vector<BlobItem> blobs_;
+  std::vector<RegisteredArray> arrays_;
+  std::vector<RegisteredBlob> blobs_;
   std::vector<std::variant<ArrayPosition, BlobPosition>> order_;
   std::unordered_map<std::string, int> by_name_;
 };

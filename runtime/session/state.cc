@@ -57,7 +57,7 @@ Status Disagree(const std::string& name, size_t rank, const std::string& what) {
 
 std::string EncodeShare(const Items& items) {
   json arrays = json::array();
-  for (const ArrayItem& array : items.arrays()) {
+  for (const RegisteredArray& array : items.arrays()) {
     json pieces = json::array();
     for (const LocalPiece& piece : array.pieces) pieces.push_back({ToJson(piece.box.offset), ToJson(piece.box.extent)});
     json entry = ToJson(array.spec);
@@ -65,7 +65,7 @@ std::string EncodeShare(const Items& items) {
     arrays.push_back(std::move(entry));
   }
   json blobs = json::array();
-  for (const BlobItem& blob : items.blobs()) blobs.push_back({{"name", blob.name}, {"policy", blob.policy}});
+  for (const RegisteredBlob& blob : items.blobs()) blobs.push_back({{"name", blob.name}, {"policy", blob.policy}});
   return ToCbor({{"arrays", std::move(arrays)}, {"blobs", std::move(blobs)}});
 }
 

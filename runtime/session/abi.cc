@@ -1,0 +1,272 @@
+// The C interface over Session. Every function is a guard around one call: no exception leaves, the text of an error stays in the thread, and
+// a process that is unprotected, or was forked from a member, does nothing.
+
+#include <cstdlib>
+#include <mutex>
+#include <set>
+
+#include "runtime/control/fork_guard.h"
+#include "runtime/include/cairn/cairn.h"
+#include "runtime/session/session.h"
+
+struct cairn_session {
+  std::unique_ptr<cairn::Session> impl;  // empty: unprotected
+  uint64_t generation = 0;               // of the process that opened it
+};
+
+namespace {
+
+using cairn::Code;
+using cairn::Status;
+
+std::string& LastError() {
+  thread_local std::string text;
+  return text;
+}
+
+int ToAbi(Code code) {
+  switch (code) {
+    case Code::kOk: return CAIRN_OK;
+    case Code::kInvalid: return CAIRN_E_INVALID;
+    case Code::kMismatch: return CAIRN_E_MISMATCH;
+    case Code::kDamage: return CAIRN_E_DAMAGE;
+    case Code::kBusy:
+    case Code::kFenced: return CAIRN_E_BUSY;
+    case Code::kNotFound:
+    case Code::kExists:
+    case Code::kPermission:
+    case Code::kNoSpace:
+    case Code::kIo: return CAIRN_E_IO;
+    case Code::kTimeout: return CAIRN_E_TIMEOUT;
+    case Code::kUnavailable:
+    case Code::kCancelled: return CAIRN_E_PEER;
+    case Code::kOutOfMemory: return CAIRN_E_NO_MEMORY;
+    case Code::kInternal: return CAIRN_E_INTERNAL;
+  }
+  return CAIRN_E_INTERNAL;
+}
+
+int Report(const Status& status) {
+  LastError() = status.message();
+  return ToAbi(status.code());
+}
+
+int WrongState(const char* what) {
+  LastError() = what;
+  return CAIRN_E_STATE;
+}
+
+template <typename Body>
+int Guard(Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Report({Code::kOutOfMemory, "out of memory"});
+  } catch (const std::exception& e) {
+    return Report({Code::kInternal, e.what()});
+  } catch (...) {
+    return Report({Code::kInternal, "an unknown exception"});
+  }
+}
+
+// The session to work on, or nullptr when there is nothing to do.
+cairn::Session* Live(const cairn_session* session) {
+  if (session == nullptr || session->generation != cairn::ForkGuard::Generation()) return nullptr;
+  return session->impl.get();
+}
+
+// Sessions that are open when the process exits are left in good order: what is staged is drained, the others are told.
+class OpenSessions {
+ public:
+  static OpenSessions& Get() {
+    static OpenSessions* const sessions = new OpenSessions;  // lives as long as the exit handler may run
+    return *sessions;
+  }
+  void Add(cairn_session* session) {
+    const std::lock_guard lock(mutex_);
+    if (!registered_) std::atexit([] { Get().LeaveAll(); });
+    registered_ = true;
+    open_.insert(session);
+  }
+  void Remove(cairn_session* session) {
+    const std::lock_guard lock(mutex_);
+    open_.erase(session);
+  }
+
+ private:
+  void LeaveAll() {
+    std::set<cairn_session*> open;
+    {
+      const std::lock_guard lock(mutex_);
+      open.swap(open_);
+    }
+    for (cairn_session* session : open) {
+      if (Live(session) != nullptr) session->impl.reset();
+    }
+  }
+  std::mutex mutex_;
+  bool registered_ = false;
+  std::set<cairn_session*> open_;
+};
+
+std::optional<std::string> GetVariable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+}  // namespace
+
+extern "C" {
+
+CAIRN_API const char* cairn_last_error(void) { return LastError().c_str(); }
+
+CAIRN_API int cairn_abi_version(void) { return CAIRN_ABI_VERSION; }
+
+CAIRN_API int cairn_open(const cairn_open_options* options, cairn_session** session) {
+  return Guard([&] {
+    if (session == nullptr) return Report({Code::kInvalid, "cairn_open: session is NULL"});
+    *session = nullptr;
+    if (options != nullptr && options->struct_size < sizeof(cairn_open_options)) {
+      return Report({Code::kInvalid, "cairn_open: struct_size is not sizeof(cairn_open_options)"});
+    }
+    const std::string name = options != nullptr && options->name != nullptr ? options->name : "main";
+    const int rank = options != nullptr ? options->rank : -1;
+    const int world_size = options != nullptr ? options->world_size : 0;
+    auto opened = std::make_unique<cairn_session>();
+    opened->generation = cairn::ForkGuard::Generation();
+    // Children never open sessions.
+    auto boot = opened->generation == 0 ? cairn::ReadBootstrap(GetVariable, rank, world_size)
+                                        : cairn::Result<std::optional<cairn::Bootstrap>>(std::nullopt);
+    if (!boot.ok()) return Report(boot.status());
+    if (boot->has_value()) {
+      auto impl = cairn::Session::Open(name, **boot);
+      if (!impl.ok()) return Report(impl.status());
+      opened->impl = *std::move(impl);
+    }
+    *session = opened.release();
+    OpenSessions::Get().Add(*session);
+    return CAIRN_OK + 0;
+  });
+}
+
+CAIRN_API int cairn_active(const cairn_session* session) { return Live(session) != nullptr ? 1 : 0; }
+
+CAIRN_API int cairn_add_array(cairn_session* session, const char* name, const cairn_array* array) {
+  return Guard([&] {
+    if (name == nullptr || array == nullptr) return Report({Code::kInvalid, "cairn_add_array: name or array is NULL"});
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    if (live->restored()) return WrongState("cairn_add_array after cairn_restore: add everything before");
+    return Report(live->items().AddArray(name, *array));
+  });
+}
+
+CAIRN_API int cairn_add_blob(cairn_session* session, const char* name, void* data, size_t size, int policy) {
+  return Guard([&] {
+    if (name == nullptr) return Report({Code::kInvalid, "cairn_add_blob: name is NULL"});
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    if (live->restored()) return WrongState("cairn_add_blob after cairn_restore: add everything before");
+    return Report(live->items().AddBlob(name, data, size, policy));
+  });
+}
+
+CAIRN_API int cairn_update_item(cairn_session* session, int item, int piece, void* data) {
+  return Guard([&] {
+    cairn::Session* const live = Live(session);
+    return live == nullptr ? CAIRN_OK + 0 : Report(live->items().Update(item, piece, data));
+  });
+}
+
+CAIRN_API int cairn_update(cairn_session* session, const char* name, int piece, void* data) {
+  return Guard([&] {
+    if (name == nullptr) return Report({Code::kInvalid, "cairn_update: name is NULL"});
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    const auto item = live->items().Find(name);
+    return item.ok() ? Report(live->items().Update(*item, piece, data)) : Report(item.status());
+  });
+}
+
+CAIRN_API int cairn_restore(cairn_session* session, cairn_report* report) {
+  return Guard([&] {
+    if (report != nullptr && report->struct_size < sizeof(cairn_report)) {
+      return Report({Code::kInvalid, "cairn_restore: report->struct_size is not sizeof(cairn_report)"});
+    }
+    cairn_report result{};
+    if (cairn::Session* const live = Live(session); live != nullptr) {
+      if (live->restored()) return WrongState("cairn_restore was called twice");
+      auto restored = live->Restore();
+      if (!restored.ok()) return Report(restored.status());
+      result = *restored;
+    }
+    result.struct_size = sizeof(cairn_report);
+    if (report != nullptr) *report = result;
+    return CAIRN_OK + 0;
+  });
+}
+
+CAIRN_API int cairn_step(cairn_session* session, int64_t label) {
+  cairn::Session* const live = Live(session);
+  if (live == nullptr) return CAIRN_OK;
+  return Guard([&] {
+    if (!live->restored()) return WrongState("cairn_step before cairn_restore");
+    live->Step(label);
+    return CAIRN_OK + 0;
+  });
+}
+
+CAIRN_API int cairn_quiet_begin(cairn_session* session) {
+  return Guard([&] {
+    if (cairn::Session* const live = Live(session); live != nullptr) live->QuietBegin();
+    return CAIRN_OK + 0;
+  });
+}
+
+CAIRN_API int cairn_quiet_end(cairn_session* session) {
+  return Guard([&] {
+    if (cairn::Session* const live = Live(session); live != nullptr) live->QuietEnd();
+    return CAIRN_OK + 0;
+  });
+}
+
+CAIRN_API int cairn_save(cairn_session* session, const char* tag) {
+  return Guard([&] {
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    if (!live->restored()) return WrongState("cairn_save before cairn_restore");
+    const std::string name = tag == nullptr ? "" : tag;
+    if (!name.empty() && !cairn::names::IsValidTag(name)) {
+      return Report({Code::kInvalid, "cairn_save: a tag is 1 to 100 of [A-Za-z0-9._+=-], not beginning with a dot: \"" + name + "\""});
+    }
+    live->Save(name);
+    return CAIRN_OK + 0;
+  });
+}
+
+CAIRN_API int cairn_wait(cairn_session* session, int timeout_ms) {
+  return Guard([&] {
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    return Report(live->Wait(timeout_ms < 0 ? std::nullopt : std::optional(std::chrono::milliseconds(timeout_ms))));
+  });
+}
+
+CAIRN_API int cairn_finalize(cairn_session** session) {
+  return Guard([&] {
+    if (session == nullptr || *session == nullptr) return CAIRN_OK + 0;
+    cairn_session* const closing = *session;
+    *session = nullptr;
+    OpenSessions::Get().Remove(closing);
+    Status status;
+    if (cairn::Session* const live = Live(closing); live != nullptr) {
+      if (live->restored()) status = live->Finalize();
+    } else {
+      (void)closing->impl.release();  // a forked child owns no threads: its copy is left alone
+    }
+    delete closing;
+    return Report(status);
+  });
+}
+
+}  // extern "C"

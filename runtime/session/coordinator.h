@@ -1,0 +1,92 @@
+// Coordinator: what the leader decides for all members: when to save, whether a save counts, and how the job ends. Lives in the process of
+// rank 0, beside that rank's own member. Loop thread only; what blocks is done by the keeper on the clerk's thread.
+#ifndef CAIRN_RUNTIME_SESSION_COORDINATOR_H_
+#define CAIRN_RUNTIME_SESSION_COORDINATOR_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/agreement/leader.h"
+#include "runtime/agreement/member.h"
+#include "runtime/control/fabric.h"
+#include "runtime/control/loop.h"
+#include "runtime/log/log.h"
+#include "runtime/session/bootstrap.h"
+#include "runtime/session/exit_policy.h"
+#include "runtime/session/host_link.h"
+#include "runtime/session/keeper.h"
+#include "runtime/session/protocol.h"
+#include "runtime/session/worker.h"
+
+namespace cairn {
+
+class Coordinator {
+ public:
+  struct Links {  // all outlive the coordinator
+    Loop* loop = nullptr;
+    Fabric* fabric = nullptr;
+    Log* log = nullptr;
+    Mailbox* mailbox = nullptr;
+    std::function<void(Trigger reason, Nanoseconds time_left)> trigger;  // a request of rank 0's own member
+    std::function<agreement::Progress()> progress;                       // of rank 0
+  };
+
+  Coordinator(const Bootstrap& boot, const std::string& session, Links links);
+  ~Coordinator();  // after Close has called back
+
+  // The leader's part of cairn_open and cairn_restore. Each ends in a message to all members.
+  void LeadOpen();
+  void LeadRestore();
+
+  // What arrives.
+  void OnToLeader(int from, const std::string& payload);
+  void OnSignal(const SignalSeen& signal);
+  void OnPeer(int rank, PeerState state, const std::string& why);
+  void OnHost(uint16_t type, const std::string& payload);
+
+  // The session is over: leaves the directory in good order, then calls back on the loop.
+  void Close(std::function<void()> done);
+
+ private:
+  void StartSaving(const Order& order);
+  void Carry(agreement::LeaderActions actions);
+  void OnSaveEnded(const agreement::SaveEnded& ended);
+  void ScheduleTick();
+  void ScheduleInterval();
+  void OnInterval();
+  void WatchDeadline(std::optional<int64_t> seconds_left);
+  std::chrono::milliseconds Notice() const;
+  void AskCause();
+  void OnCause(const CauseReply& reply);
+  void Act(ExitPolicy::Action action);
+  void Leave(LeaveOrder::Kind kind);
+  void OnControlRequest(const ControlRequest& request);
+  void ReplyToSaves(const agreement::SaveEnded& ended);
+  std::string StatusJson() const;
+  void OnClerk(std::function<void(Keeper& keeper)> fn);
+  void OnLoop(std::function<void()> fn) { links_.loop->Post(std::move(fn)); }
+
+  const Bootstrap& boot_;
+  const std::string session_;
+  const Links links_;
+  HostLink host_;
+  ExitPolicy policy_;
+  std::optional<agreement::Leader> leader_;  // from the end of the restore on
+  Timer tick_, interval_, watch_, beat_;
+  std::map<uint64_t, int64_t> saves_asked_;  // requests of `cairn save`: id → rank 0's count when it came
+  std::optional<SaveReport> last_save_;
+  std::string last_failure_;
+  int64_t restored_step_ = 0;
+  int64_t next_interval_count_ = 0;  // with a setting in steps
+  bool told_host_ = false;
+  bool closed_ = false;
+  Keeper keeper_;                 // the clerk's, once it runs
+  std::unique_ptr<Worker> clerk_;  // last: it is joined first
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SESSION_COORDINATOR_H_

@@ -1,0 +1,97 @@
+#include "runtime/session/exit_policy.h"
+
+namespace cairn {
+
+std::string_view ExitStateName(ExitPolicy::State state) {
+  switch (state) {
+    case ExitPolicy::State::kRunning: return "running";
+    case ExitPolicy::State::kAsking: return "asking Slurm";
+    case ExitPolicy::State::kSaving: return "saving for the last time";
+    case ExitPolicy::State::kRequeueing: return "requeueing";
+    case ExitPolicy::State::kAwaitingKill: return "waiting for the end";
+    case ExitPolicy::State::kLeft: return "left";
+  }
+  return "?";
+}
+
+ExitPolicy::Action ExitPolicy::OnSignal() {
+  const bool first = !signalled_;
+  signalled_ = true;
+  switch (state_) {
+    case State::kRunning: state_ = State::kAsking; return Action::kAskCause;
+    case State::kAwaitingKill: state_ = State::kLeft; return Action::kLeave;
+    // The watch began the final save and now comes a signal: it may be a cancel.
+    case State::kSaving:
+    case State::kRequeueing: return first ? Action::kAskCause : Action::kNothing;
+    case State::kAsking:
+    case State::kLeft: return Action::kNothing;
+  }
+  return Action::kNothing;
+}
+
+ExitPolicy::Action ExitPolicy::OnDeadlineWatch() {
+  if (state_ != State::kRunning) return Action::kNothing;
+  state_ = State::kAsking;
+  return Action::kAskCause;
+}
+
+ExitPolicy::Action ExitPolicy::OnCause(const Verdict& verdict, bool batch) {
+  if (verdict.cause == Cause::kCancelled && state_ != State::kLeft) {
+    // While our own requeue is on its way the record passes through states that look like a cancel.
+    if (state_ == State::kRequeueing || (state_ == State::kAwaitingKill && requeued_)) return Action::kNothing;
+    verdict_ = verdict;
+    state_ = State::kLeft;
+    return Action::kLeave;
+  }
+  if (state_ != State::kAsking) return Action::kNothing;
+  if (verdict.cause == Cause::kUnknown && !signalled_) {  // the watch was early: the limit was moved
+    state_ = State::kRunning;
+    return Action::kNothing;
+  }
+  verdict_ = verdict;
+  after_ = settings_.after != After::kAuto ? settings_.after : batch ? After::kRequeue : After::kWait;
+  const bool wanted = verdict.cause == Cause::kTimeLimit ? settings_.on & kTriggerTimeLimit : settings_.on & kTriggerPreempt;
+  if (!wanted) return AfterSave(false);
+  state_ = State::kSaving;
+  return Action::kFinalSave;
+}
+
+ExitPolicy::Action ExitPolicy::OnFinalSave(bool durable) {
+  return state_ == State::kSaving ? AfterSave(durable) : Action::kNothing;
+}
+
+ExitPolicy::Action ExitPolicy::AfterSave(bool durable) {
+  durable_ = durable;
+  if (verdict_.cause == Cause::kUnknown) {
+    state_ = State::kLeft;
+    return Action::kLeave;
+  }
+  if (verdict_.cause != Cause::kRequeued && after_ == After::kExit) {
+    state_ = State::kLeft;
+    return Action::kExit;
+  }
+  if (verdict_.cause != Cause::kRequeued && after_ == After::kRequeue && durable && verdict_.may_requeue && may_live_again_) {
+    state_ = State::kRequeueing;
+    return Action::kRequeue;
+  }
+  state_ = State::kAwaitingKill;
+  return Action::kAwaitKill;
+}
+
+ExitPolicy::Action ExitPolicy::OnRequeued(bool requeued) {
+  if (state_ != State::kRequeueing) return Action::kNothing;
+  requeued_ = requeued;
+  state_ = State::kAwaitingKill;
+  return Action::kAwaitKill;
+}
+
+std::string ExitPolicy::WhyNoRequeue() const {
+  if (verdict_.cause != Cause::kPreempted && verdict_.cause != Cause::kTimeLimit) return "";
+  if (after_ != After::kRequeue) return "checkpoint-after is not requeue";
+  if (!durable_) return "the final save is not durable";
+  if (!verdict_.may_requeue) return verdict_.why;
+  if (!may_live_again_) return "the limit of lives is reached, or two lives ended at the same step (checkpoint-max-lives)";
+  return "";
+}
+
+}  // namespace cairn

@@ -1,0 +1,101 @@
+// Keeper: the leader's hand on the run's directory: claims it, leads the restore, commits and prunes. The session's order of these is in
+// runtime/session/coordinator.h.
+//
+// Everything here blocks on the directory, and the restore on the other members; one thread (the clerk). It talks to the members through the
+// functions given to it, and to the log.
+#ifndef CAIRN_RUNTIME_SESSION_KEEPER_H_
+#define CAIRN_RUNTIME_SESSION_KEEPER_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/agreement/leader.h"
+#include "runtime/catalog/checkpoints.h"
+#include "runtime/catalog/commit.h"
+#include "runtime/catalog/retention.h"
+#include "runtime/control/control_client.h"
+#include "runtime/log/log.h"
+#include "runtime/session/bootstrap.h"
+#include "runtime/session/life.h"
+#include "runtime/session/mailbox.h"
+#include "runtime/session/protocol.h"
+#include "runtime/session/state.h"
+
+namespace cairn {
+
+// A committed save, for the log and `cairn status`.
+struct SaveReport {
+  std::string name;
+  std::string trigger;
+  int64_t step = 0;
+  int64_t label = 0;
+  uint64_t bytes = 0;
+  int64_t stall_ns = 0;  // the longest of all members
+  int64_t drain_ns = 0;
+};
+
+class Keeper {
+ public:
+  struct Links {
+    Log* log = nullptr;
+    Mailbox* mailbox = nullptr;
+    std::function<void(int rank, const Order& order)> send;
+    std::function<HolderInSlurm(const Identity& holder)> ask_slurm;  // blocking, bounded
+  };
+
+  Keeper(const Bootstrap& boot, std::string session, Links links);
+
+  // For cairn_open. Not owning the directory is no error as long as nothing in it is at stake: the job runs, and each save tries again.
+  Opened Open();
+
+  // For cairn_restore: collects the members' shares, offers them checkpoints from the newest on until all have loaded one, and returns the
+  // last order (kProceed or kStop), which the caller sends to all. Restart rules: docs/design/restore.md.
+  Order Restore();
+
+  // For agreement::Prepare, Commit and Finish.
+  Result<std::string> Prepare(int64_t step);
+  Result<SaveReport> Commit(const agreement::Commit& save);
+  Status Finish();
+
+  void Abandon();  // the attempt that was prepared, when its save was dropped
+  void Prune();
+  void Beat();     // every kBeatInterval
+  void Close();    // the last act
+
+  // One line of journal.jsonl: event, time, epoch and the fields given (values are JSON texts).
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+  void Journal(std::string_view event, const Fields& fields = {});
+  static std::string Quote(std::string_view text);  // as a JSON text
+
+  const std::string& newest() const { return newest_; }  // the newest checkpoint that this life loaded or committed; "" = none
+
+ private:
+  Status Own();
+  Status PublishParent();
+  Result<State> CollectShares();
+  Result<Order> Choose(const RunDirectory& dir);
+  Result<Order> Offer(const LoadedCheckpoint& checkpoint);
+  void PassOver(const RunDirectory& dir, const std::string& name, const Status& why);
+  void SendAll(const Order& order);
+
+  const Bootstrap& boot_;
+  const std::string session_;
+  const Links links_;
+  std::unique_ptr<Life> life_;             // nothing while the directory cannot be owned
+  std::optional<RunDirectory> directory_;  // readable, owned or not
+  State state_;
+  std::optional<Index> described_;    // the index of every save, but for the files' roots
+  std::optional<std::string> parent_;  // decided by Restore
+  bool parent_published_ = false;
+  std::optional<Attempt> attempt_;
+  std::string newest_;
+  LeaseWatch leases_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SESSION_KEEPER_H_

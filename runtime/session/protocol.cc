@@ -1,0 +1,146 @@
+#include "runtime/session/protocol.h"
+
+#include <nlohmann/json.hpp>
+
+namespace cairn {
+namespace {
+
+using nlohmann::json;
+
+json FromBytes(std::string_view bytes) {
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  return json::binary(std::vector<uint8_t>(data, data + bytes.size()));
+}
+
+std::string ToBytes(const json& in) {
+  const auto& binary = in.get_binary();
+  return {reinterpret_cast<const char*>(binary.data()), binary.size()};
+}
+
+json FromHash(const Hash128& hash) { return hash.ToHex(); }
+
+Hash128 ToHash(const json& in) {
+  const auto hash = Hash128::FromHex(in.get<std::string>());
+  if (!hash) throw std::invalid_argument("no hash");
+  return *hash;
+}
+
+json FromStatus(const Status& status) { return {static_cast<int>(status.code()), status.message()}; }
+
+Status ToStatus(const json& in) {
+  const int code = in.at(0).get<int>();
+  if (code < 0 || code > static_cast<int>(Code::kInternal)) throw std::invalid_argument("unknown status code");
+  return {static_cast<Code>(code), in.at(1).get<std::string>()};
+}
+
+json FromBlobs(const std::map<std::string, std::string>& blobs) {
+  json out = json::object();
+  for (const auto& [name, bytes] : blobs) out[name] = FromBytes(bytes);
+  return out;
+}
+
+std::map<std::string, std::string> ToBlobs(const json& in) {
+  std::map<std::string, std::string> out;
+  for (const auto& [name, bytes] : in.items()) out.emplace(name, ToBytes(bytes));
+  return out;
+}
+
+template <typename Kind>
+Kind ToKind(const json& in, Kind last) {
+  const int kind = in.get<int>();
+  if (kind < 0 || kind > static_cast<int>(last)) throw std::invalid_argument("unknown kind");
+  return static_cast<Kind>(kind);
+}
+
+json ToJson(const Opened& m) { return {{"status", FromStatus(m.status)}, {"epoch", m.epoch}}; }
+void FromJson(const json& in, Opened& m) {
+  m.status = ToStatus(in.at("status"));
+  m.epoch = in.at("epoch").get<uint32_t>();
+}
+
+json ToJson(const Order& m) {
+  return {{"kind", m.kind},         {"status", FromStatus(m.status)}, {"state", FromBytes(m.state)},
+          {"path", m.path},         {"index", FromHash(m.index_hash)}, {"blobs", FromBlobs(m.blobs)},
+          {"reset", m.reset},       {"restored", m.restored},         {"step", m.step},
+          {"label", m.label},       {"world", m.world_size_saved},    {"finished", m.finished}};
+}
+void FromJson(const json& in, Order& m) {
+  m.kind = ToKind(in.at("kind"), Order::kStop);
+  m.status = ToStatus(in.at("status"));
+  m.state = ToBytes(in.at("state"));
+  m.path = in.at("path").get<std::string>();
+  m.index_hash = ToHash(in.at("index"));
+  m.blobs = ToBlobs(in.at("blobs"));
+  m.reset = in.at("reset").get<std::vector<std::string>>();
+  m.restored = in.at("restored").get<bool>();
+  m.step = in.at("step").get<int64_t>();
+  m.label = in.at("label").get<int64_t>();
+  m.world_size_saved = in.at("world").get<uint32_t>();
+  m.finished = in.at("finished").get<bool>();
+}
+
+json ToJson(const Outcome& m) {
+  return {{"status", FromStatus(m.status)}, {"needed", m.needed_bytes}, {"read", m.read_bytes}};
+}
+void FromJson(const json& in, Outcome& m) {
+  m.status = ToStatus(in.at("status"));
+  m.needed_bytes = in.at("needed").get<uint64_t>();
+  m.read_bytes = in.at("read").get<uint64_t>();
+}
+
+json ToJson(const SignalSeen& m) { return {{"signo", m.signo}, {"slurm", m.from_slurm}}; }
+void FromJson(const json& in, SignalSeen& m) {
+  m.signo = in.at("signo").get<int32_t>();
+  m.from_slurm = in.at("slurm").get<bool>();
+}
+
+json ToJson(const LeaveOrder& m) { return {{"kind", m.kind}, {"code", m.exit_code}}; }
+void FromJson(const json& in, LeaveOrder& m) {
+  m.kind = ToKind(in.at("kind"), LeaveOrder::kExit);
+  m.exit_code = in.at("code").get<int32_t>();
+}
+
+json ToJson(const MemberRecord& m) {
+  json shards = json::array();
+  for (const ShardRecord& s : m.shards) shards.push_back({s.number, s.bytes, FromHash(s.sums_root)});
+  return {{"shards", std::move(shards)}, {"blobs", FromBlobs(m.blobs)}, {"stall", m.stall_ns}, {"drain", m.drain_ns}};
+}
+void FromJson(const json& in, MemberRecord& m) {
+  for (const json& s : in.at("shards")) m.shards.push_back({s.at(0).get<uint32_t>(), s.at(1).get<uint64_t>(), ToHash(s.at(2))});
+  m.blobs = ToBlobs(in.at("blobs"));
+  m.stall_ns = in.at("stall").get<int64_t>();
+  m.drain_ns = in.at("drain").get<int64_t>();
+}
+
+}  // namespace
+
+template <typename T>
+std::string EncodeSessionMessage(const T& message) {
+  std::string out;
+  json::to_cbor(ToJson(message), out);
+  return out;
+}
+
+template <typename T>
+Result<T> DecodeSessionMessage(std::string_view payload) {
+  try {
+    T message;
+    FromJson(json::from_cbor(payload), message);
+    return message;
+  } catch (const std::exception& e) {
+    return Status(Code::kInternal, std::string("a message of another member cannot be read: ") + e.what());
+  }
+}
+
+#define CAIRN_INSTANTIATE(T)                                \
+  template std::string EncodeSessionMessage<T>(const T&); \
+  template Result<T> DecodeSessionMessage<T>(std::string_view);
+CAIRN_INSTANTIATE(Opened)
+CAIRN_INSTANTIATE(Order)
+CAIRN_INSTANTIATE(Outcome)
+CAIRN_INSTANTIATE(SignalSeen)
+CAIRN_INSTANTIATE(LeaveOrder)
+CAIRN_INSTANTIATE(MemberRecord)
+#undef CAIRN_INSTANTIATE
+
+}  // namespace cairn

@@ -1,0 +1,98 @@
+// The messages of a session beside the agreement's: opening, restore, signals, leaving, and what a member reports of its files. As values;
+// on the wire CBOR in a fabric message of the named type. Decode gives kInternal for anything else. Pure.
+#ifndef CAIRN_RUNTIME_SESSION_PROTOCOL_H_
+#define CAIRN_RUNTIME_SESSION_PROTOCOL_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/base/status.h"
+#include "runtime/formats/record.h"
+#include "runtime/io/hash.h"
+
+namespace cairn {
+
+enum SessionMessage : uint16_t {
+  kToLeaderMessage = 1,   // agreement::ToLeader
+  kToMemberMessage = 2,   // agreement::ToMember
+  kOpenedMessage = 3,     // leader → all
+  kShareMessage = 4,      // member → leader: EncodeShare
+  kOrderMessage = 5,      // leader → member
+  kOutcomeMessage = 6,    // member → leader
+  kSignalMessage = 7,     // member → leader: SIGTERM arrived
+  kLeaveMessage = 8,      // leader → all
+};
+
+// How opening ended, for every member.
+struct Opened {
+  static constexpr uint16_t kType = kOpenedMessage;
+  Status status;       // not OK: cairn_open fails with it
+  uint32_t epoch = 0;  // 0 = the directory cannot be owned now; saves will try again
+};
+
+// One step of a restore, from the leader.
+struct Order {
+  static constexpr uint16_t kType = kOrderMessage;
+  enum Kind : uint8_t {
+    kPrepare,  // `state` is the merged layout: make plans and slots, then report an Outcome
+    kLoad,     // load this checkpoint, then report an Outcome
+    kProceed,  // done: go on after step `step` (nothing was restored when `restored` is false)
+    kStop,     // `status` says why; nobody runs on
+  };
+  Kind kind = kStop;
+  Status status;
+  std::string state;
+  std::string path;  // of the checkpoint's folder
+  Hash128 index_hash;
+  std::map<std::string, std::string> blobs;  // this member's own bytes, by name
+  std::vector<std::string> reset;            // blobs that their policy leaves alone
+  bool restored = false;
+  int64_t step = 0;
+  int64_t label = 0;
+  uint32_t world_size_saved = 0;
+  bool finished = false;
+};
+
+struct Outcome {
+  static constexpr uint16_t kType = kOutcomeMessage;
+  Status status;
+  uint64_t needed_bytes = 0;
+  uint64_t read_bytes = 0;
+};
+
+struct SignalSeen {
+  static constexpr uint16_t kType = kSignalMessage;
+  int32_t signo = 0;
+  bool from_slurm = false;
+};
+
+struct LeaveOrder {
+  static constexpr uint16_t kType = kLeaveMessage;
+  enum Kind : uint8_t {
+    kTerminate,  // SIGTERM's own effect, here and in the shielded processes
+    kStay,       // wait to be killed; the program's own SIGTERM handler, if it has one, runs now
+    kExit,       // leave with `exit_code`
+  };
+  Kind kind = kStay;
+  int32_t exit_code = 0;
+};
+
+// agreement::Record::record: what a member knows of its part of a save.
+struct MemberRecord {
+  std::vector<ShardRecord> shards;
+  std::map<std::string, std::string> blobs;
+  int64_t stall_ns = 0;  // the program's thread stood still for the copy
+  int64_t drain_ns = 0;
+};
+
+template <typename T>
+std::string EncodeSessionMessage(const T& message);
+template <typename T>
+Result<T> DecodeSessionMessage(std::string_view payload);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SESSION_PROTOCOL_H_

@@ -1,0 +1,110 @@
+#include "runtime/session/saver.h"
+
+#include <chrono>
+#include <cstring>
+#include <unordered_map>
+
+#include "planner/save_plan.h"
+
+namespace cairn {
+namespace {
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& state, const Items& items) {
+  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(state.layout));
+  CAIRN_ASSIGN_OR_RETURN(ImagePlan images, PlanImages(state.layout, plan, options.rank));
+  std::unordered_map<std::string, size_t> by_name;
+  for (size_t i = 0; i < items.arrays().size(); ++i) by_name.emplace(items.arrays()[i].spec.name, i);
+  std::vector<std::pair<size_t, size_t>> pieces;
+  std::vector<Dims> strides;
+  for (const Piece& piece : PiecesOf(state.layout, options.rank)) {
+    const size_t array = by_name.at(state.layout.arrays[piece.array].name);
+    pieces.emplace_back(array, piece.ordinal);
+    strides.push_back(items.arrays()[array].pieces[piece.ordinal].stride_bytes);
+  }
+  CAIRN_ASSIGN_OR_RETURN(SnapshotPlan snapshot, SnapshotPlan::Make(images, strides));
+  CAIRN_ASSIGN_OR_RETURN(LocalTier tier, LocalTier::Open(options.tier));
+  const int ranks_on_node = options.ranks_on_node;
+  CAIRN_ASSIGN_OR_RETURN(SlotPool pool, SlotPool::Make(tier, images, ranks_on_node, [ranks_on_node] { return ReadMemoryRoom(ranks_on_node); }));
+  return std::unique_ptr<Saver>(new Saver(options, items, std::move(tier), std::move(images), std::move(snapshot), std::move(pool),
+                                          LayoutHash(state.layout), state.layout.world_size, std::move(pieces)));
+}
+
+Saver::Saver(Options options, const Items& items, LocalTier tier, ImagePlan images, SnapshotPlan snapshot, SlotPool pool, Hash128 layout,
+             uint32_t world_size, std::vector<std::pair<size_t, size_t>> pieces)
+    : options_(std::move(options)),
+      items_(items),
+      tier_(std::move(tier)),
+      images_(std::move(images)),
+      snapshot_(std::move(snapshot)),
+      pool_(std::move(pool)),
+      layout_(layout),
+      world_size_(world_size),
+      pieces_(std::move(pieces)),
+      pointers_(pieces_.size()) {
+  for (const RegisteredBlob& blob : items_.blobs()) blob_bytes_.emplace_back(blob.bytes, '\0');
+}
+
+Status Saver::Acquire(uint64_t save_id, int64_t boundary) {
+  if (current_) return {Code::kBusy, "the files of the save before are still being written"};
+  Slot* slot = pool_.Acquire({options_.epoch, save_id, static_cast<uint64_t>(boundary), layout_, options_.rank, world_size_});
+  if (slot == nullptr) return {Code::kBusy, "no staging slot is free"};
+  current_ = Current{.slot = slot};
+  return OkStatus();
+}
+
+void Saver::Copy() {
+  const int64_t begin = NowNs();
+  for (size_t i = 0; i < pieces_.size(); ++i) pointers_[i] = items_.arrays()[pieces_[i].first].pieces[pieces_[i].second].data;
+  for (size_t i = 0; i < blob_bytes_.size(); ++i) {
+    if (!blob_bytes_[i].empty()) std::memcpy(blob_bytes_[i].data(), items_.blobs()[i].data, blob_bytes_[i].size());
+  }
+  snapshot_.Run(pointers_.data(), *current_->slot);
+  stall_ns_ = NowNs() - begin;
+}
+
+void Saver::BeginDrain() {
+  pool_.Complete(current_->slot);
+  pool_.BeginDrain(current_->slot);
+  current_->complete = current_->draining = true;
+  progress_ = std::make_unique<DrainProgress>();
+}
+
+Result<MemberRecord> Saver::Drain(const std::string& directory) {
+  const int64_t begin = NowNs();
+  MemberRecord record;
+  CAIRN_ASSIGN_OR_RETURN(record.shards, cairn::Drain(*current_->slot, images_, {directory, options_.mode}, *progress_));
+  for (size_t i = 0; i < blob_bytes_.size(); ++i) record.blobs.emplace(items_.blobs()[i].name, blob_bytes_[i]);
+  record.stall_ns = stall_ns_;
+  record.drain_ns = NowNs() - begin;
+  return record;
+}
+
+void Saver::DrainEnded() {
+  current_->draining = false;
+  pool_.EndDrain(current_->slot);
+  if (current_->settled) Free();
+}
+
+void Saver::Settle(Worth worth) {
+  if (!current_) return;
+  current_->settled = worth;
+  if (worth == Worth::kNone && current_->draining) progress_->cancel = true;
+  if (!current_->draining) Free();
+}
+
+void Saver::Free() {
+  if (*current_->settled == Worth::kNone) {
+    pool_.Release(current_->slot);
+  } else if (!current_->complete) {
+    pool_.Complete(current_->slot);
+  }
+  current_.reset();
+}
+
+}  // namespace cairn

@@ -1,0 +1,82 @@
+// Saver: one member's own side of a save: its plans, its slots, the copy at the boundary and the drain.
+//
+// Made in cairn_restore, when the merged state is known. Acquire, Drained and Settle under the session's mutex; Copy by whichever thread takes
+// the snapshot, while the state stands still; Drain on the worker.
+#ifndef CAIRN_RUNTIME_SESSION_SAVER_H_
+#define CAIRN_RUNTIME_SESSION_SAVER_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/session/items.h"
+#include "runtime/session/protocol.h"
+#include "runtime/session/state.h"
+#include "runtime/staging/drain.h"
+#include "runtime/staging/image_plan.h"
+#include "runtime/staging/local_tier.h"
+#include "runtime/staging/slot.h"
+#include "runtime/staging/snapshot.h"
+
+namespace cairn {
+
+class Saver {
+ public:
+  struct Options {
+    uint32_t rank = 0;
+    int ranks_on_node = 1;
+    uint32_t epoch = 0;
+    LocalTierOptions tier;
+    FileMode mode;
+  };
+
+  // `items` must outlive the saver. An error leaves the job without saves: kOutOfMemory and the tier's errors, with the remedy.
+  static Result<std::unique_ptr<Saver>> Make(const Options& options, const State& state, const Items& items);
+
+  const std::vector<std::string>& notes() const { return tier_.notes(); }
+
+  // A slot for this snapshot, or why there is none now.
+  Status Acquire(uint64_t save_id, int64_t boundary);
+  // The stall: copies arrays and blobs into the acquired slot.
+  void Copy();
+  // All members have staged: the slot is complete, and a worker will drain it.
+  void BeginDrain();
+  // Writes the slot's files into `directory`; on the worker.
+  Result<MemberRecord> Drain(const std::string& directory);
+  // The drain has returned.
+  void DrainEnded();
+  // The save has ended. Cancels a drain that still runs; its slot becomes free when DrainEnded comes.
+  enum class Worth { kNone, kLocal, kDurable };
+  void Settle(Worth worth);
+ private:
+  struct Current {
+    Slot* slot = nullptr;
+    bool complete = false;         // the pool knows that all members have staged
+    bool draining = false;         // a worker reads the slot
+    std::optional<Worth> settled;  // the save has ended
+  };
+
+  Saver(Options options, const Items& items, LocalTier tier, ImagePlan images, SnapshotPlan snapshot, SlotPool pool, Hash128 layout,
+        uint32_t world_size, std::vector<std::pair<size_t, size_t>> pieces);
+  void Free();
+
+  const Options options_;
+  const Items& items_;
+  const LocalTier tier_;
+  const ImagePlan images_;
+  const SnapshotPlan snapshot_;
+  SlotPool pool_;
+  const Hash128 layout_;
+  const uint32_t world_size_;
+  const std::vector<std::pair<size_t, size_t>> pieces_;  // by piece number: (array, piece) in Items
+  std::vector<void*> pointers_;                          // by piece number, resolved at the boundary
+  std::vector<std::string> blob_bytes_;                  // copied at the boundary, as Items::blobs
+  std::optional<Current> current_;
+  std::unique_ptr<DrainProgress> progress_ = std::make_unique<DrainProgress>();
+  int64_t stall_ns_ = 0;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SESSION_SAVER_H_

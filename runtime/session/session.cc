@@ -1,0 +1,357 @@
+#include "runtime/session/session.h"
+
+#include <future>
+
+#include "runtime/io/file.h"
+#include "runtime/session/loader.h"
+
+namespace cairn {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+// The others are given as long as a shared file system may take to claim the directory from a holder that is not known to be dead.
+constexpr milliseconds kOpenedBound = seconds(120);
+constexpr milliseconds kOrderBound = std::chrono::hours(24);
+// A process that exits in the middle: so long for what is staged, and for the goodbye.
+constexpr milliseconds kExitDrainBound = seconds(20);
+constexpr milliseconds kGoodbyeBound = seconds(3);
+
+}  // namespace
+
+Session::Session(std::string name, const Bootstrap& boot)
+    : name_(std::move(name)),
+      boot_(boot),
+      log_(std::make_unique<Log>(boot.settings.log, boot.rank == 0 ? "" : "rank " + std::to_string(boot.rank))),
+      member_({.boundary_wait = boot.settings.boundary_wait}) {}
+
+Result<std::unique_ptr<Session>> Session::Open(const std::string& name, const Bootstrap& boot) {
+  std::unique_ptr<Session> session(new Session(name, boot));
+  const Status connected = session->Connect();
+  if (!connected.ok()) {
+    if (boot.settings.require) return connected;
+    session->log_->Warn("NOT PROTECTED: ", connected.message(), ". The job goes on without checkpoints");
+    return std::unique_ptr<Session>();
+  }
+  CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter, session->mailbox_.Take(kOpenedMessage, 0, kOpenedBound));
+  CAIRN_ASSIGN_OR_RETURN(const Opened opened, DecodeSessionMessage<Opened>(letter.payload));
+  if (!opened.status.ok()) return opened.status;
+  session->epoch_ = opened.epoch;
+  return session;
+}
+
+Status Session::Connect() {
+  CAIRN_ASSIGN_OR_RETURN(loop_, Loop::Start("cairn-loop"));
+  worker_ = std::make_unique<Worker>();
+  worker_->Run(YieldToComputeThreads);
+  auto ready = std::make_shared<std::promise<Status>>();
+  auto future = ready->get_future();
+  loop_->Run([this, ready] {
+    FabricOptions options;
+    options.rank = boot_.rank;
+    options.world_size = boot_.world_size;
+    options.node = boot_.node;
+    options.key = boot_.key;
+    options.session = name_;
+    options.token = boot_.token;
+    options.rendezvous = boot_.rendezvous;
+    FabricCallbacks callbacks;
+    callbacks.on_ready = [this, ready](Status status) {
+      if (status.ok() && coordinator_) coordinator_->LeadOpen();
+      ready->set_value(std::move(status));
+    };
+    callbacks.on_message = [this](int from, uint16_t type, std::string payload) { OnMessage(from, type, std::move(payload)); };
+    callbacks.on_peer = [this](int rank, PeerState state, const std::string& why) { OnPeer(rank, state, why); };
+    callbacks.on_host = [this](uint16_t type, std::string payload) {
+      if (coordinator_) coordinator_->OnHost(type, payload);
+    };
+    callbacks.on_refused = [this](const std::string& line) { log_->Warn(line); };
+    fabric_ = std::make_unique<Fabric>(loop_.get(), std::move(options), std::move(callbacks));
+    if (boot_.rank == 0) {
+      const auto trigger = [this](Trigger reason, Nanoseconds time_left) {
+        Lock lock(mutex_);
+        Carry(member_.OnTrigger(reason, time_left, ""), lock);
+      };
+      coordinator_ = std::make_unique<Coordinator>(
+          boot_, name_, Coordinator::Links{loop_.get(), fabric_.get(), log_.get(), &mailbox_, trigger, [this] { return progress(); }});
+    }
+    signals_ = std::make_unique<Signals>(loop_.get(), log_.get(), boot_.settings.signal, [this](int signo, bool from_slurm) {
+      if (!leaving_) (void)fabric_->SendToLeader(SignalSeen::kType, EncodeSessionMessage(SignalSeen{signo, from_slurm}));
+    });
+    sampler_ = std::make_unique<Timer>(loop_.get(), [this] { SampleProgress(); });
+    sampler_->Every(milliseconds(500));
+  });
+  return future.get();
+}
+
+Session::~Session() {
+  if (!loop_) return;
+  if (!closed_) (void)Wait(kExitDrainBound);
+  auto gone = std::make_shared<std::promise<void>>();
+  auto future = gone->get_future();
+  loop_->Post([this, gone] { Depart([gone] { gone->set_value(); }); });
+  future.wait_for(kGoodbyeBound);
+  loop_->Run([this] {
+    sampler_.reset();
+    signals_.reset();
+    coordinator_.reset();
+    fabric_.reset();
+  });
+  worker_.reset();
+  loop_.reset();
+}
+
+void Session::Depart(std::function<void()> done) {
+  leaving_ = true;
+  const auto leave = [this, done = std::move(done)] { fabric_->Leave(done); };
+  if (coordinator_) return coordinator_->Close(leave);
+  leave();
+}
+
+void Session::SendToLeader(uint16_t type, std::string payload) {
+  loop_->Post([this, type, payload = std::move(payload)] { (void)fabric_->SendToLeader(type, payload); });
+}
+
+// ---- restore ----
+
+Result<cairn_report> Session::Restore() {
+  SendToLeader(kShareMessage, EncodeShare(items_));
+  if (coordinator_) loop_->Post([this] { coordinator_->LeadRestore(); });
+  for (;;) {
+    CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter, mailbox_.Take(kOrderMessage, 0, kOrderBound));
+    CAIRN_ASSIGN_OR_RETURN(const Order order, DecodeSessionMessage<Order>(letter.payload));
+    if (order.kind == Order::kStop) return order.status;
+    if (order.kind == Order::kProceed) {
+      count_.store(order.step);
+      label_ = order.label;
+      started_ = true;
+      cairn_report report{};
+      report.restored = order.restored ? 1 : 0;
+      report.step = order.step;
+      report.label = order.label;
+      report.world_size_saved = static_cast<int>(order.world_size_saved);
+      report.items_reset = static_cast<int>(order.reset.size());
+      if (order.restored) report.items_loaded = static_cast<int>(items_.arrays().size() + items_.blobs().size() - order.reset.size());
+      report.finished = order.finished ? 1 : 0;
+      return report;
+    }
+    Outcome outcome;
+    outcome.status = Obey(order, &outcome);
+    if (order.kind == Order::kLoad) SendToLeader(Outcome::kType, EncodeSessionMessage(outcome));
+  }
+}
+
+// kPrepare: plans and slots; a failure costs the saves, not the job. kLoad: arrays, then this member's blobs.
+Status Session::Obey(const Order& order, Outcome* outcome) {
+  if (order.kind == Order::kPrepare) {
+    CAIRN_ASSIGN_OR_RETURN(const State state, DecodeState(order.state));
+    Saver::Options options;
+    options.rank = static_cast<uint32_t>(boot_.rank);
+    options.ranks_on_node = boot_.ranks_on_node;
+    options.epoch = epoch_;
+    options.tier.setting = boot_.settings.local;
+    options.tier.epilog_cleans = boot_.epilog_cleans;
+    options.tier.job = boot_.identity.job.empty() ? "0" : boot_.identity.job;
+    options.tier.node = boot_.node;
+    options.mode = boot_.settings.mode;
+    auto saver = Saver::Make(options, state, items_);
+    const Lock lock(mutex_);
+    saver_status_ = saver.status();
+    if (!saver.ok()) {
+      log_->Warn("no saves from this rank: ", saver.status().message());
+      return saver.status();
+    }
+    saver_ = *std::move(saver);
+    for (const std::string& note : saver_->notes()) boot_.rank == 0 ? log_->Info(note) : log_->Debug(note);
+    return OkStatus();
+  }
+  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, LoadShare(order.path, order.index_hash, items_));
+  outcome->needed_bytes = stats.needed_bytes;
+  outcome->read_bytes = stats.read_bytes;
+  for (const RegisteredBlob& blob : items_.blobs()) {
+    const auto it = order.blobs.find(blob.name);
+    if (it == order.blobs.end()) continue;
+    if (it->second.size() != blob.bytes) {
+      return {Code::kMismatch, "blob \"" + blob.name + "\": saved " + std::to_string(it->second.size()) + " bytes, registered " +
+                                   std::to_string(blob.bytes)};
+    }
+    std::copy_n(reinterpret_cast<const std::byte*>(it->second.data()), blob.bytes, blob.data);
+  }
+  return OkStatus();
+}
+
+// ---- boundaries ----
+
+void Session::AtBoundary(int64_t count) {
+  Lock lock(mutex_);
+  Carry(member_.OnBoundary(count, label_, Clock::now()), lock);
+  Hold(lock);
+}
+
+void Session::QuietBegin() {
+  Lock lock(mutex_);
+  Carry(member_.OnQuietBegin(count_.load(), label_), lock);
+}
+
+void Session::QuietEnd() {
+  Lock lock(mutex_);
+  Carry(member_.OnQuietEnd(Clock::now()), lock);
+  Hold(lock);
+}
+
+void Session::Hold(Lock& lock) {
+  while (member_.holds_application()) {
+    if (snapshot_) {
+      const agreement::TakeSnapshot order = *snapshot_;
+      snapshot_.reset();
+      TakeSnapshot(order, lock);
+    } else if (const auto until = member_.wait_until()) {
+      if (changed_.wait_until(lock, *until) == std::cv_status::timeout) Carry(member_.OnWaitExpired(Clock::now()), lock);
+    } else {
+      changed_.wait(lock);
+    }
+  }
+}
+
+void Session::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
+  Status status = saver_ ? saver_->Acquire(order.id, order.boundary) : saver_status_;
+  if (status.ok()) {
+    lock.unlock();
+    saver_->Copy();
+    lock.lock();
+  }
+  Carry(member_.OnSnapshotted(order.id, status), lock);
+}
+
+void Session::Carry(agreement::MemberActions actions, Lock& lock) {
+  for (agreement::MemberAction& action : actions) {
+    if (auto* send = std::get_if<agreement::Send>(&action)) {
+      SendToLeader(kToLeaderMessage, agreement::Encode(send->message));
+    } else if (auto* arm = std::get_if<agreement::Arm>(&action)) {
+      armed_.store(arm->boundary, std::memory_order_seq_cst);
+      Carry(member_.OnArmed(count_.load(std::memory_order_seq_cst)), lock);
+    } else if (std::holds_alternative<agreement::Disarm>(action)) {
+      armed_.store(kNever, std::memory_order_seq_cst);
+    } else if (auto* snapshot = std::get_if<agreement::TakeSnapshot>(&action)) {
+      if (snapshot->mode == agreement::Mode::kQuiet) {
+        worker_->Run([this, order = *snapshot] {
+          Lock own(mutex_);
+          TakeSnapshot(order, own);
+        });
+      } else {
+        snapshot_ = *snapshot;
+      }
+    } else if (auto* drain = std::get_if<agreement::StartDrain>(&action)) {
+      saver_->BeginDrain();
+      worker_->Run([this, order = *drain] { Drain(order); });
+    } else if (auto* ended = std::get_if<agreement::Ended>(&action)) {
+      End(*ended);
+    } else if (auto* answered = std::get_if<agreement::Answered>(&action)) {
+      if (!answered->status.ok()) log_->Debug("a requested save was not made: ", answered->status.message());
+    } else if (auto* closed = std::get_if<agreement::Closed>(&action)) {
+      closed_ = closed->status;
+    }
+  }
+  changed_.notify_all();
+}
+
+void Session::Drain(const agreement::StartDrain& order) {
+  Result<MemberRecord> record = saver_->Drain(order.attempt);
+  Lock lock(mutex_);
+  saver_->DrainEnded();
+  Carry(member_.OnDrained(order.id, record.ok() ? Result<std::string>(EncodeSessionMessage(*record)) : Result<std::string>(record.status())),
+        lock);
+}
+
+void Session::End(const agreement::Ended& ended) {
+  if (!saver_) return;
+  switch (ended.outcome) {
+    case agreement::Outcome::kCommitted: return saver_->Settle(Saver::Worth::kDurable);
+    case agreement::Outcome::kLocal: return saver_->Settle(Saver::Worth::kLocal);
+    case agreement::Outcome::kDropped: return saver_->Settle(Saver::Worth::kNone);
+  }
+}
+
+void Session::Save(const std::string& tag) {
+  Lock lock(mutex_);
+  Carry(member_.OnTrigger(kTriggerRequest, agreement::kNoLimit, tag), lock);
+}
+
+Status Session::Wait(std::optional<milliseconds> bound) {
+  const auto deadline = Clock::now() + bound.value_or(milliseconds(0));
+  Lock lock(mutex_);
+  while (!member_.at_rest()) {
+    if (!bound) {
+      changed_.wait(lock);
+    } else if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && !member_.at_rest()) {
+      return {Code::kTimeout, "a save is still under way"};
+    }
+  }
+  return OkStatus();
+}
+
+Status Session::Finalize() {
+  Lock lock(mutex_);
+  Carry(member_.OnFinalized(count_.load(), label_), lock);
+  Hold(lock);
+  return closed_.value_or(OkStatus());
+}
+
+// ---- the loop's side ----
+
+void Session::OnMessage(int from, uint16_t type, std::string payload) {
+  switch (type) {
+    case kToMemberMessage: {
+      auto message = agreement::DecodeToMember(payload);
+      if (!message.ok()) return log_->Debug("ignored: ", message.status().message());
+      Lock lock(mutex_);
+      Carry(member_.OnMessage(*std::move(message), progress(), Clock::now()), lock);
+      return;
+    }
+    case kToLeaderMessage: return coordinator_->OnToLeader(from, payload);
+    case kSignalMessage:
+      if (const auto signal = DecodeSessionMessage<SignalSeen>(payload); signal.ok()) coordinator_->OnSignal(*signal);
+      return;
+    case kLeaveMessage:
+      if (const auto order = DecodeSessionMessage<LeaveOrder>(payload); order.ok()) OnLeave(*order);
+      return;
+    default: mailbox_.Put({from, type, std::move(payload)});
+  }
+}
+
+void Session::OnPeer(int rank, PeerState state, const std::string& why) {
+  const bool ends = state == PeerState::kGone || state == PeerState::kLeft;
+  const std::string line = "rank " + std::to_string(rank) + (state == PeerState::kLeft ? " has left" : " is gone: " + why);
+  if (ends) mailbox_.Break({Code::kUnavailable, line});
+  if (ends && rank == 0) {
+    Lock lock(mutex_);
+    Carry(member_.OnLeaderGone(line), lock);
+  }
+  if (coordinator_) coordinator_->OnPeer(rank, state, why);
+}
+
+void Session::OnLeave(const LeaveOrder& order) {
+  switch (order.kind) {
+    case LeaveOrder::kStay: return signals_->RunOwnHandler();
+    case LeaveOrder::kTerminate: return Depart([this] { signals_->Terminate(); });
+    case LeaveOrder::kExit: return Depart([code = order.exit_code] { _exit(code); });
+  }
+}
+
+void Session::SampleProgress() {
+  const int64_t count = count_.load(std::memory_order_relaxed);
+  const auto now = Clock::now();
+  if (count > sampled_count_ && sampled_at_ != Clock::time_point{}) {
+    period_ = std::chrono::duration_cast<Nanoseconds>(now - sampled_at_) / (count - sampled_count_);
+  }
+  if (count > sampled_count_ || sampled_at_ == Clock::time_point{}) {
+    sampled_count_ = count;
+    sampled_at_ = now;
+  }
+}
+
+agreement::Progress Session::progress() { return {count_.load(std::memory_order_seq_cst), period_}; }
+
+}  // namespace cairn

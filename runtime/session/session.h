@@ -1,0 +1,126 @@
+// Session: one member of a run, from cairn_open to cairn_finalize. The only place that knows the order of the stages.
+//
+// Threads.
+//   application   Open, Add*, Update, Restore, Step, Quiet*, Save, Wait, Finalize: one at a time, as cairn.h demands
+//   loop          the fabric, signals, the coordinator on rank 0
+//   worker        drains, and snapshots of a quiet member
+// The application and the loop meet under mutex_: the member machine and the saver are guarded by it. An unarmed Step takes no lock.
+//
+// Fork: a child has none of these threads. The C interface (abi.cc) does nothing in one.
+#ifndef CAIRN_RUNTIME_SESSION_SESSION_H_
+#define CAIRN_RUNTIME_SESSION_SESSION_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "runtime/agreement/member.h"
+#include "runtime/control/fabric.h"
+#include "runtime/control/loop.h"
+#include "runtime/include/cairn/cairn.h"
+#include "runtime/log/log.h"
+#include "runtime/session/bootstrap.h"
+#include "runtime/session/coordinator.h"
+#include "runtime/session/items.h"
+#include "runtime/session/mailbox.h"
+#include "runtime/session/saver.h"
+#include "runtime/session/signals.h"
+#include "runtime/session/worker.h"
+
+namespace cairn {
+
+class Session {
+ public:
+  // Collective. An empty pointer: this life runs unprotected, for a reason that was said.
+  static Result<std::unique_ptr<Session>> Open(const std::string& name, const Bootstrap& boot);
+
+  // Leaves the session as a process that ends does: what is staged is drained, bounded; the others see that this member has left.
+  ~Session();
+
+  Items& items() { return items_; }
+  bool restored() const { return started_; }  // Restore has returned OK
+
+  Result<cairn_report> Restore();
+
+  void Step(int64_t label) {
+    const int64_t count = count_.load(std::memory_order_relaxed) + 1;
+    label_ = label;
+    count_.store(count, std::memory_order_seq_cst);
+    if (armed_.load(std::memory_order_seq_cst) == count) [[unlikely]] AtBoundary(count);
+  }
+  void QuietBegin();
+  void QuietEnd();
+  void Save(const std::string& tag);
+  Status Wait(std::optional<std::chrono::milliseconds> bound);
+  Status Finalize();
+
+ private:
+  static constexpr int64_t kNever = -1;
+  using Lock = std::unique_lock<std::mutex>;
+
+  Session(std::string name, const Bootstrap& boot);
+  Status Connect();
+  Status Obey(const Order& order, Outcome* outcome);
+
+  void AtBoundary(int64_t count);
+  void Hold(Lock& lock);  // until the member machine lets the application go
+  void Carry(agreement::MemberActions actions, Lock& lock);
+  void TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock);
+  void Drain(const agreement::StartDrain& order);
+  void End(const agreement::Ended& ended);
+
+  void OnMessage(int from, uint16_t type, std::string payload);  // loop
+  void OnPeer(int rank, PeerState state, const std::string& why);
+  void OnSignal();
+  void OnLeave(const LeaveOrder& order);
+  void SampleProgress();
+  agreement::Progress progress();  // loop
+  void SendToLeader(uint16_t type, std::string payload);  // any thread
+  void Depart(std::function<void()> done);                // loop: closes the directory, then says goodbye
+
+  // Constant after Open.
+  const std::string name_;
+  const Bootstrap boot_;
+  std::unique_ptr<Log> log_;
+  uint32_t epoch_ = 0;
+
+  // The application's.
+  Items items_;
+  int64_t label_ = 0;
+  bool started_ = false;
+
+  // Shared without a lock.
+  std::atomic<int64_t> count_{0};        // of Step calls, over all lives
+  std::atomic<int64_t> armed_{kNever};   // the boundary that was agreed on
+  Mailbox mailbox_;
+
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  agreement::Member member_;
+  std::unique_ptr<Saver> saver_;
+  Status saver_status_{Code::kUnavailable, "cairn_restore has not been called"};
+  std::optional<agreement::TakeSnapshot> snapshot_;  // for the held application to take
+  std::optional<Status> closed_;
+
+  // Loop thread.
+  int64_t sampled_count_ = 0;
+  std::chrono::steady_clock::time_point sampled_at_{};
+  Nanoseconds period_{};
+  bool leaving_ = false;
+
+  std::unique_ptr<Worker> worker_;
+  std::unique_ptr<Loop> loop_;
+  // Live on the loop's thread.
+  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<Coordinator> coordinator_;  // rank 0 only
+  std::unique_ptr<Signals> signals_;
+  std::unique_ptr<Timer> sampler_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SESSION_SESSION_H_

@@ -1,0 +1,270 @@
+// Whole sessions of real processes: saved, killed, resumed. The oracle is an undisturbed run of the same program, and the catalog read back.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "runtime/catalog/checkpoints.h"
+#include "tests/multiprocess/launcher.h"
+
+namespace cairn::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::vector<Checkpoint> Committed(const std::string& dir) {
+  auto run = RunDirectory::OpenExisting(dir);
+  if (!run.ok()) return {};
+  auto listing = ListCheckpoints(*run);
+  return listing.ok() ? listing->checkpoints : std::vector<Checkpoint>();
+}
+
+std::string UndisturbedHash(const std::vector<std::string>& args) {
+  TempDir tmp;
+  Step step({.ranks = 1, .dir = tmp.path() + "/run", .args = args, .env = {{"CAIRN_ON", "preempt"}}});
+  EXPECT_TRUE(step.Join()) << step.Log();
+  return step.Hash();
+}
+
+const std::vector<std::string> kArgs = {"--n", "10007", "--steps", "60", "--step-us", "2000"};
+
+std::vector<std::string> With(std::vector<std::string> args, const std::vector<std::string>& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+class SaveRestore : public ::testing::Test {
+ protected:
+  TempDir tmp_;
+  const std::string dir_ = tmp_.path() + "/run";
+};
+
+// Runs `ranks` ranks until a save that was asked for after `at` is committed, then kills everything.
+void SaveThenKill(const std::string& dir, int ranks, int64_t at, const std::vector<std::string>& more = {}) {
+  Step step({.ranks = ranks, .dir = dir, .args = With(kArgs, With({"--save-at", std::to_string(at)}, more))});
+  ASSERT_TRUE(WaitFor([&] { return !Committed(dir).empty(); })) << step.Log();
+  step.KillAll(SIGKILL);
+  ASSERT_TRUE(step.Join());
+}
+
+TEST_F(SaveRestore, ResumesWithAnyNumberOfRanksToTheSameBits) {
+  const std::string expected = UndisturbedHash(kArgs);
+  for (const int64_t at : {20, 21}) {
+    for (const int ranks : {1, 2, 3, 5, 6, 7, 8}) {
+      TempDir tmp;
+      const std::string dir = tmp.path() + "/run";
+      SaveThenKill(dir, 4, at);
+      const int64_t saved = Committed(dir).front().id.step;
+      Step resumed({.ranks = ranks, .dir = dir, .args = kArgs, .restart = 1});
+      ASSERT_TRUE(resumed.Join()) << resumed.Log();
+      for (int r = 0; r < ranks; ++r) EXPECT_THAT(resumed.rank(r).Line("resumed"), StartsWith(std::to_string(saved) + " 0"));
+      EXPECT_EQ(resumed.Hash(), expected) << ranks << " ranks, saved at " << saved << "\n" << resumed.Log();
+    }
+  }
+}
+
+TEST_F(SaveRestore, FinalizeSavesOnceAndAFinishedRunSaysSo) {
+  {
+    Step step({.ranks = 3, .dir = dir_, .args = kArgs});
+    ASSERT_TRUE(step.Join()) << step.Log();
+    for (int r = 0; r < 3; ++r) EXPECT_EQ(step.rank(r).Line("done"), "0 ");
+  }
+  ASSERT_EQ(Committed(dir_).size(), 1u);
+  EXPECT_EQ(Committed(dir_)[0].id.step, 60);
+  EXPECT_EQ(Committed(dir_)[0].manifest.trigger, "end");
+  Step again({.ranks = 2, .dir = dir_, .args = kArgs, .job = 101});
+  ASSERT_TRUE(again.Join()) << again.Log();
+  EXPECT_THAT(again.rank(1).Line("resumed"), StartsWith("60 1"));
+  EXPECT_THAT(again.rank(0).Err(), HasSubstr("this run is finished"));
+  EXPECT_EQ(again.Hash(), UndisturbedHash(kArgs));
+}
+
+TEST_F(SaveRestore, AnUnprotectedProgramRunsAsIfNothingWereThere) {
+  Step step({.ranks = 1, .dir = dir_, .args = kArgs, .env = {{"CAIRN_CHECKPOINT", "on"}}});
+  ASSERT_TRUE(step.Join());
+  Process bare = step.Start({CAIRN_TOY, "--n", "10007", "--steps", "60", "--step-us", "0"}, {}, "bare");
+  int status = 0;
+  ASSERT_TRUE(WaitFor([&] { return waitpid(bare.pid, &status, WNOHANG) == bare.pid; }));
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(bare.Line("hash"), step.rank(0).Line("hash"));
+  EXPECT_EQ(bare.Err(), "");
+}
+
+TEST_F(SaveRestore, KillsAtRandomMomentsOfASaveNeverCostMoreThanTheSaveUnderWay) {
+  const std::vector<std::string> args = {"--n", "400000", "--steps", "40", "--step-us", "1000"};
+  const std::string expected = UndisturbedHash(args);
+  unsigned seed = 20260101;
+  int64_t newest = 0;
+  for (int kills = 0; kills < 6; ++kills) {
+    Step step({.ranks = 4, .dir = dir_, .args = args, .env = {{"CAIRN_CHECKPOINT", "5steps"}}, .restart = kills});
+    ASSERT_TRUE(WaitFor([&] { return !step.rank(0).Line("resumed").empty(); })) << step.Log();
+    const int64_t resumed = std::stoll(step.rank(0).Line("resumed"));
+    EXPECT_GE(resumed, newest);
+    usleep(1000 * (rand_r(&seed) % 60));
+    newest = Committed(dir_).empty() ? 0 : Committed(dir_).front().id.step;
+    step.KillAll(SIGKILL);
+    ASSERT_TRUE(step.Join());
+  }
+  Step last({.ranks = 4, .dir = dir_, .args = args, .restart = 100});
+  ASSERT_TRUE(last.Join()) << last.Log();
+  EXPECT_EQ(last.Hash(), expected) << last.Log();
+}
+
+TEST_F(SaveRestore, AFlippedByteIsNamedAndTheOlderCheckpointIsUsed) {
+  const std::string expected = UndisturbedHash(kArgs);
+  SaveThenKill(dir_, 4, 10);
+  const std::string older = Committed(dir_).front().name;
+  {
+    Step second({.ranks = 4, .dir = dir_, .args = With(kArgs, {"--save-at", "30"}), .restart = 1});
+    ASSERT_TRUE(WaitFor([&] { return Committed(dir_).size() == 2; })) << second.Log();
+  }
+  const std::string newest = Committed(dir_).front().name;
+  const std::string shard = dir_ + "/" + newest + "/shard-00002-model-00001-of-00001.safetensors";
+  {
+    std::fstream file(shard, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(5000);
+    const char byte = static_cast<char>(file.get() ^ 0x10);
+    file.seekp(5000);
+    file.put(byte);
+  }
+  Step resumed({.ranks = 3, .dir = dir_, .args = kArgs, .restart = 2});
+  ASSERT_TRUE(resumed.Join()) << resumed.Log();
+  EXPECT_THAT(resumed.rank(0).Err(), HasSubstr(newest + " is damaged and passed over"));
+  EXPECT_THAT(resumed.rank(0).Err(), HasSubstr("shard-00002-model-00001-of-00001.safetensors"));
+  EXPECT_THAT(resumed.rank(0).Err(), HasSubstr("from " + older));
+  EXPECT_EQ(resumed.Hash(), expected);
+}
+
+TEST_F(SaveRestore, AReshapedArrayStopsAllRanksAndMarksNothing) {
+  SaveThenKill(dir_, 2, 10);
+  {
+    Step other({.ranks = 3, .dir = dir_, .args = {"--n", "5000", "--steps", "60"}, .restart = 1});
+    ASSERT_TRUE(other.Join()) << other.Log();
+    for (int r = 0; r < 3; ++r) {
+      EXPECT_EQ(other.rank(r).exit_code(), 4);
+      EXPECT_THAT(other.rank(r).Out(), HasSubstr("u: saved [10007] F64, registered [5000] F64"));
+    }
+  }
+  Step resumed({.ranks = 2, .dir = dir_, .args = kArgs, .restart = 2});
+  ASSERT_TRUE(resumed.Join()) << resumed.Log();
+  EXPECT_EQ(resumed.Hash(), UndisturbedHash(kArgs));
+}
+
+TEST_F(SaveRestore, ASecondLiveJobIsRefusedNamingTheHolder) {
+  TempDir flag;
+  const std::vector<std::string> wait = With(kArgs, {"--wait-file", flag.path() + "/go"});
+  Step holder({.ranks = 2, .dir = dir_, .args = wait});
+  ASSERT_TRUE(WaitFor([&] { return !holder.rank(1).Line("resumed").empty(); })) << holder.Log();
+  Step second({.ranks = 2, .dir = dir_, .args = kArgs, .job = 200});
+  ASSERT_TRUE(second.Join()) << second.Log();
+  for (int r = 0; r < 2; ++r) {
+    EXPECT_EQ(second.rank(r).exit_code(), 3);
+    EXPECT_THAT(second.rank(r).Line("open"), HasSubstr("is in use by job 100"));
+  }
+  std::ofstream(flag.path() + "/go").put('\n');
+  ASSERT_TRUE(holder.Join());
+  EXPECT_EQ(holder.Hash(), UndisturbedHash(kArgs));
+}
+
+TEST_F(SaveRestore, ANeverResumingLifeStartsOverOnceAndThenResumesItsOwn) {
+  {
+    Step first({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--save-at", "30", "--exit-at", "50"})});
+    ASSERT_TRUE(first.Join()) << first.Log();
+    ASSERT_EQ(Committed(dir_).size(), 1u) << first.Log();
+  }
+  {
+    Step fresh({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--save-at", "10"}), .env = {{"CAIRN_RESUME", "never"}}, .job = 300});
+    ASSERT_TRUE(WaitFor([&] { return Committed(dir_).size() == 2; })) << fresh.Log();
+    EXPECT_THAT(fresh.rank(0).Line("resumed"), StartsWith("0 0"));
+  }
+  Step again({.ranks = 2, .dir = dir_, .args = kArgs, .env = {{"CAIRN_RESUME", "never"}}, .job = 300, .restart = 1});
+  ASSERT_TRUE(again.Join()) << again.Log();
+  const int64_t step = std::stoll(again.rank(0).Line("resumed"));
+  EXPECT_GE(step, 10);
+  EXPECT_LT(step, 30);
+  EXPECT_EQ(again.Hash(), UndisturbedHash(kArgs));
+}
+
+TEST_F(SaveRestore, ARankThatLeavesDuringASaveHangsNobodyAndCommitsNoMix) {
+  Step step({.ranks = 4,
+             .dir = dir_,
+             .args = With(kArgs, {"--save-at", "20"}),
+             .rank_args = {{2, {"--exit-at", "21"}}}});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_EQ(step.rank(2).exit_code(), 0);
+  for (const int r : {0, 1, 3}) EXPECT_FALSE(step.rank(r).Line("done").empty()) << step.Log();
+  for (const Checkpoint& c : Committed(dir_)) EXPECT_EQ(c.manifest.world_size, 4u);
+}
+
+TEST_F(SaveRestore, AKilledRankEndsSavingAndTheOthersGoOn) {
+  Step step({.ranks = 4, .dir = dir_, .args = With(kArgs, {"--hold-at", "20", "--hold-file", tmp_.path() + "/go"})});
+  ASSERT_TRUE(WaitFor([&] { return !step.rank(3).Line("resumed").empty(); })) << step.Log();
+  step.Kill(3, SIGKILL);
+  ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find("rank 3 is gone") != std::string::npos; })) << step.Log();
+  std::ofstream(tmp_.path() + "/go").put('\n');
+  ASSERT_TRUE(step.Join()) << step.Log();
+  for (const int r : {0, 1, 2}) EXPECT_FALSE(step.rank(r).Line("done").empty()) << step.Log();
+  EXPECT_TRUE(Committed(dir_).empty());
+}
+
+TEST_F(SaveRestore, RanksThatDriftApartStillAgree) {
+  Step step({.ranks = 3,
+             .dir = dir_,
+             .args = {"--n", "1000", "--steps", "300", "--step-us", "1000", "--save-at", "50", "100", "150"},
+             .rank_args = {{1, {"--freeze-at", "40", "--freeze-ms", "5"}}, {2, {"--freeze-at", "60", "--freeze-ms", "10"}}}});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_THAT(step.rank(0).Err(), HasSubstr("saved step"));
+  EXPECT_EQ(Committed(dir_).front().id.step, 300);
+}
+
+TEST_F(SaveRestore, UnequalLabelsDropTheSave) {
+  Step step({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--save-at", "20"}), .rank_args = {{1, {"--other-label"}}}});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_THAT(step.rank(0).Err(), HasSubstr("no save (request)"));
+}
+
+TEST_F(SaveRestore, AQuietMemberIsSavedWhileTheOthersAreQuietToo) {
+  Step step({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--quiet-at", "20", "--quiet-ms", "1500", "--save-at", "20"})});
+  ASSERT_TRUE(WaitFor([&] { return !Committed(dir_).empty(); })) << step.Log();
+  EXPECT_EQ(Committed(dir_).front().id.step, 20);
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_EQ(step.Hash(), UndisturbedHash(kArgs));
+}
+
+TEST_F(SaveRestore, AnUnwritableDirectoryCostsTheSavesAndNotTheJob) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere; the Slurm tests cover it as a user";
+  std::filesystem::create_directory(dir_);
+  chmod(dir_.c_str(), 0500);
+  Step step({.ranks = 2, .dir = dir_, .args = kArgs});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_EQ(step.Hash(), UndisturbedHash(kArgs));
+  EXPECT_THAT(step.rank(0).Err(), HasSubstr("NOT PROTECTED for now"));
+}
+
+TEST_F(SaveRestore, ALateRankOfAnEarlierLifeIsRefusedAndTheSaveGoesOn) {
+  Step step({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--wait-file", tmp_.path() + "/go", "--save-at", "10"})});
+  ASSERT_TRUE(WaitFor([&] { return !step.rank(1).Line("resumed").empty(); })) << step.Log();
+  std::map<std::string, std::string> env = step.env();
+  env["SLURM_CAIRN_KEY"] = "100.0.7";
+  env["SLURM_PROCID"] = "1";
+  env["CAIRN_REQUIRE"] = "yes";
+  env["SLURM_CAIRN_REQUIRE"] = "yes";
+  Process late = step.Start({CAIRN_TOY, "--n", "10007"}, env, "late");
+  int status = 0;
+  ASSERT_TRUE(WaitFor([&] { return waitpid(late.pid, &status, WNOHANG) == late.pid; })) << late.Err();
+  EXPECT_EQ(WEXITSTATUS(status), 3) << late.Out();
+  std::ofstream(tmp_.path() + "/go").put('\n');
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_GE(Committed(dir_).size(), 1u);
+  EXPECT_EQ(step.Hash(), UndisturbedHash(kArgs));
+}
+
+}  // namespace
+}  // namespace cairn::testing

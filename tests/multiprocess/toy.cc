@@ -1,0 +1,165 @@
+// toy: a rank without MPI, for multi-process tests. One global array of doubles, block-distributed; every element evolves by itself, so the
+// result does not depend on the number of ranks, and ranks may drift apart.
+//
+// Prints lines on stdout: "open 0|CODE text", "restore 0|CODE text", "resumed STEP finished", "hash HEX" (xor over this rank's elements, so
+// that the xor over all ranks is that of the whole array), "done CODE". Options are in the struct below.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "runtime/include/cairn/cairn.h"
+
+namespace {
+
+struct Options {
+  int64_t n = 10007;
+  int64_t steps = 50;
+  int step_us = 1000;
+  std::vector<int64_t> save_at;      // rank 0 asks for a save after these steps
+  std::string tag;
+  int64_t quiet_at = -1;             // spends quiet_ms in cairn_quiet after this step
+  int quiet_ms = 300;
+  int64_t exit_at = -1;              // this rank calls exit(0) after this step
+  int64_t freeze_at = -1;            // this rank stops stepping for freeze_ms after this step
+  int freeze_ms = 0;
+  bool other_label = false;
+  int blob_policy = CAIRN_BLOB_RESEED;
+  bool no_finalize = false;
+  std::string wait_file;             // before the first step, waits until this file exists
+  int64_t hold_at = -1;              // waits for hold_file after this step
+  std::string hold_file;
+};
+
+void AwaitFile(const std::string& path) {
+  while (!path.empty() && access(path.c_str(), F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+uint64_t Mix(uint64_t x) {
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdULL;
+  x ^= x >> 33;
+  x *= 0xc4ceb9fe1a85ec53ULL;
+  return x ^ (x >> 33);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  CLI::App app("toy");
+  app.add_option("--n", o.n);
+  app.add_option("--steps", o.steps);
+  app.add_option("--step-us", o.step_us);
+  app.add_option("--save-at", o.save_at);
+  app.add_option("--tag", o.tag);
+  app.add_option("--quiet-at", o.quiet_at);
+  app.add_option("--quiet-ms", o.quiet_ms);
+  app.add_option("--exit-at", o.exit_at);
+  app.add_option("--freeze-at", o.freeze_at);
+  app.add_option("--freeze-ms", o.freeze_ms);
+  app.add_option("--blob-policy", o.blob_policy);
+  app.add_option("--wait-file", o.wait_file);
+  app.add_option("--hold-at", o.hold_at);
+  app.add_option("--hold-file", o.hold_file);
+  app.add_flag("--other-label", o.other_label);
+  app.add_flag("--no-finalize", o.no_finalize);
+  CLI11_PARSE(app, argc, argv);
+  setvbuf(stdout, nullptr, _IOLBF, 0);
+
+  const char* rank_text = std::getenv("SLURM_PROCID");
+  const char* world_text = std::getenv("SLURM_NTASKS");
+  const int64_t rank = rank_text != nullptr ? std::atoll(rank_text) : 0;
+  const int64_t world = world_text != nullptr ? std::atoll(world_text) : 1;
+  const int64_t first = o.n * rank / world;
+  const int64_t count = o.n * (rank + 1) / world - first;
+  std::vector<double> u(static_cast<size_t>(count), std::numeric_limits<double>::quiet_NaN());
+  double time = std::numeric_limits<double>::quiet_NaN();
+  uint64_t seed = 0;
+
+  cairn_session* session = nullptr;
+  int code = cairn_open(nullptr, &session);
+  std::printf("open %d %s\n", code, cairn_last_error());
+  if (code != CAIRN_OK) return 3;
+
+  cairn_piece piece{};
+  piece.offset[0] = first;
+  piece.extent[0] = count;
+  piece.data = u.data();
+  cairn_array array{};
+  array.struct_size = sizeof array;
+  array.dtype = CAIRN_F64;
+  array.ndim = 1;
+  array.shape[0] = o.n;
+  array.piece_count = 1;
+  array.pieces = &piece;
+  cairn_add_array(session, "u", &array);
+  cairn_piece scalar{};
+  scalar.data = &time;
+  cairn_array replicated{};
+  replicated.struct_size = sizeof replicated;
+  replicated.dtype = CAIRN_F64;
+  replicated.piece_count = 1;
+  replicated.pieces = &scalar;
+  cairn_add_array(session, "time", &replicated);
+  cairn_add_blob(session, "seed", &seed, sizeof seed, o.blob_policy);
+
+  cairn_report report{};
+  report.struct_size = sizeof report;
+  code = cairn_restore(session, &report);
+  std::printf("restore %d %s\n", code, cairn_last_error());
+  if (code != CAIRN_OK) return 4;
+  if (report.restored == 0) {
+    for (int64_t i = 0; i < count; ++i) u[static_cast<size_t>(i)] = 1.0 + static_cast<double>(first + i) / static_cast<double>(o.n);
+    time = 0;
+  }
+  if (report.items_reset > 0 || report.restored == 0) seed = 1000 + static_cast<uint64_t>(rank);
+  std::printf("resumed %lld %d seed %llu\n", static_cast<long long>(report.step), report.finished,
+              static_cast<unsigned long long>(seed));
+  AwaitFile(o.wait_file);
+
+  for (int64_t step = report.step; step < o.steps; ++step) {
+    for (double& x : u) x = std::fma(x, 1.0000001, 1e-9 * static_cast<double>(step));
+    time += 0.5;
+    if (o.step_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(o.step_us));
+    const int64_t done = step + 1;
+    if (rank == 0) {
+      for (int64_t at : o.save_at) {
+        if (at == done) cairn_save(session, o.tag.empty() ? nullptr : o.tag.c_str());
+      }
+    }
+    cairn_step(session, o.other_label ? -done : done);
+    if (done == o.exit_at) std::exit(0);
+    if (done == o.freeze_at) std::this_thread::sleep_for(std::chrono::milliseconds(o.freeze_ms));
+    if (done == o.hold_at) AwaitFile(o.hold_file);
+    if (done == o.quiet_at) {
+      cairn_quiet_begin(session);
+      std::this_thread::sleep_for(std::chrono::milliseconds(o.quiet_ms));
+      cairn_quiet_end(session);
+    }
+  }
+
+  uint64_t hash = rank == 0 ? Mix(static_cast<uint64_t>(time * 2) + 77) : 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &u[static_cast<size_t>(i)], sizeof bits);
+    hash ^= Mix(bits + 0x9e3779b97f4a7c15ULL * static_cast<uint64_t>(first + i + 1));
+  }
+  if (o.no_finalize) {
+    std::printf("hash %016llx\n", static_cast<unsigned long long>(hash));
+    return 0;
+  }
+  code = cairn_finalize(&session);
+  std::printf("hash %016llx\n", static_cast<unsigned long long>(hash));
+  std::printf("done %d %s\n", code, cairn_last_error());
+  return 0;
+}

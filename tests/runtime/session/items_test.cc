@@ -1,0 +1,85 @@
+#include "runtime/session/items.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cairn {
+namespace {
+
+using ::testing::HasSubstr;
+
+cairn_array Array(int ndim, std::initializer_list<int64_t> shape, const cairn_piece* piece, int order = CAIRN_ORDER_C) {
+  cairn_array array{};
+  array.struct_size = sizeof array;
+  array.dtype = CAIRN_F64;
+  array.order = order;
+  array.ndim = ndim;
+  std::copy(shape.begin(), shape.end(), array.shape);
+  array.piece_count = piece != nullptr ? 1 : 0;
+  array.pieces = piece;
+  return array;
+}
+
+TEST(Items, DensePieceInCOrderHasTheLastDimensionContiguous) {
+  double data[6];
+  cairn_piece piece{.offset = {2, 0}, .extent = {2, 3}, .stride = {}, .data = data};
+  Items items;
+  ASSERT_TRUE(items.AddArray("u", Array(2, {4, 3}, &piece)).ok());
+  const LocalPiece& local = items.arrays()[0].pieces[0];
+  EXPECT_EQ(local.box.ToString(), "[2:4, 0:3]");
+  EXPECT_EQ(local.stride_bytes, (Dims{24, 8}));
+  EXPECT_EQ(local.data, reinterpret_cast<std::byte*>(data));
+}
+
+TEST(Items, FortranArrayIsKeptWithItsDimensionsReversed) {
+  double data[6];
+  cairn_piece piece{.offset = {2, 0}, .extent = {2, 3}, .stride = {}, .data = data};
+  Items items;
+  ASSERT_TRUE(items.AddArray("u", Array(2, {4, 3}, &piece, CAIRN_ORDER_FORTRAN)).ok());
+  EXPECT_EQ(items.arrays()[0].spec.shape, (Dims{3, 4}));
+  EXPECT_TRUE(items.arrays()[0].spec.fortran);
+  EXPECT_EQ(items.arrays()[0].pieces[0].box.ToString(), "[0:3, 2:4]");
+  EXPECT_EQ(items.arrays()[0].pieces[0].stride_bytes, (Dims{16, 8}));
+}
+
+TEST(Items, StridesOfAHaloAreTakenInElements) {
+  double data[100];
+  cairn_piece piece{.offset = {0, 0}, .extent = {2, 3}, .stride = {10, 1}, .data = data + 11};
+  Items items;
+  ASSERT_TRUE(items.AddArray("u", Array(2, {2, 3}, &piece)).ok());
+  EXPECT_EQ(items.arrays()[0].pieces[0].stride_bytes, (Dims{80, 8}));
+}
+
+TEST(Items, RefusesWhatCannotBeSavedNamingTheItem) {
+  double data[6];
+  Items items;
+  cairn_piece outside{.offset = {3}, .extent = {2}, .stride = {}, .data = data};
+  EXPECT_THAT(items.AddArray("u", Array(1, {4}, &outside)).message(), HasSubstr("\"u\": a piece covers 3:5 in dimension 0"));
+  cairn_piece overflow{.offset = {INT64_MAX}, .extent = {2}, .stride = {}, .data = data};
+  EXPECT_EQ(items.AddArray("u", Array(1, {4}, &overflow)).code(), Code::kInvalid);
+  cairn_piece nowhere{.offset = {0}, .extent = {2}, .stride = {}, .data = nullptr};
+  EXPECT_THAT(items.AddArray("u", Array(1, {4}, &nowhere)).message(), HasSubstr("has no address"));
+  cairn_piece good{.offset = {0}, .extent = {4}, .stride = {}, .data = data};
+  EXPECT_EQ(items.AddArray("", Array(1, {4}, &good)).code(), Code::kInvalid);
+  ASSERT_TRUE(items.AddArray("u", Array(1, {4}, &good)).ok());
+  EXPECT_THAT(items.AddArray("u", Array(1, {4}, &good)).message(), HasSubstr("added twice"));
+  EXPECT_THAT(items.AddBlob("b", data, 65537, CAIRN_BLOB_DROP).message(), HasSubstr("at most 64 KiB"));
+}
+
+TEST(Items, UpdateMovesAPieceOrABlob) {
+  double data[4], other[4];
+  cairn_piece piece{.offset = {0}, .extent = {4}, .stride = {}, .data = data};
+  Items items;
+  ASSERT_TRUE(items.AddBlob("rng", data, 8, CAIRN_BLOB_DROP).ok());
+  ASSERT_TRUE(items.AddArray("u", Array(1, {4}, &piece)).ok());
+  EXPECT_EQ(*items.Find("u"), 1);
+  ASSERT_TRUE(items.Update(1, 0, other).ok());
+  EXPECT_EQ(items.arrays()[0].pieces[0].data, reinterpret_cast<std::byte*>(other));
+  ASSERT_TRUE(items.Update(0, 0, other).ok());
+  EXPECT_EQ(items.blobs()[0].data, reinterpret_cast<std::byte*>(other));
+  EXPECT_FALSE(items.Update(1, 1, other).ok());
+  EXPECT_FALSE(items.Update(2, 0, other).ok());
+}
+
+}  // namespace
+}  // namespace cairn

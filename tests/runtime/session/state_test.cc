@@ -1,0 +1,75 @@
+#include "runtime/session/state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cairn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// One rank's rows [first, first + rows) of "u", a [rows_total, 3] array.
+std::string Share(int64_t first, int64_t rows, int64_t rows_total, int dtype = CAIRN_F32, int policy = CAIRN_BLOB_DROP) {
+  static float data[64];
+  cairn_piece piece{.offset = {first, 0}, .extent = {rows, 3}, .stride = {}, .data = data};
+  cairn_array array{};
+  array.struct_size = sizeof array;
+  array.dtype = dtype;
+  array.ndim = 2;
+  array.shape[0] = rows_total;
+  array.shape[1] = 3;
+  array.piece_count = 1;
+  array.pieces = &piece;
+  Items items;
+  EXPECT_TRUE(items.AddArray("u", array).ok());
+  EXPECT_TRUE(items.AddBlob("rng", data, 4, policy).ok());
+  return EncodeShare(items);
+}
+
+TEST(State, MergesTheSharesOfAllRanks) {
+  const std::vector<std::string> shares = {Share(0, 2, 5), Share(2, 3, 5)};
+  const auto state = MergeShares(shares);
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  EXPECT_EQ(state->layout.world_size, 2u);
+  ASSERT_EQ(state->layout.pieces.size(), 2u);
+  EXPECT_EQ(state->layout.pieces[1].rank, 1u);
+  EXPECT_EQ(state->layout.pieces[1].box.ToString(), "[2:5, 0:3]");
+  const auto again = DecodeState(EncodeState(*state));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->layout.pieces[1].box, state->layout.pieces[1].box);
+  EXPECT_EQ(again->blobs, state->blobs);
+}
+
+TEST(State, RefusesRanksThatDisagreeNamingItemAndRank) {
+  const std::vector<std::string> shapes = {Share(0, 2, 5), Share(2, 4, 6)};
+  EXPECT_THAT(MergeShares(shapes).status().message(), HasSubstr("\"u\": rank 0 and rank 1 disagree: [5, 3] F32 against [6, 3] F32"));
+  const std::vector<std::string> types = {Share(0, 2, 5), Share(2, 3, 5, CAIRN_F16)};
+  EXPECT_THAT(MergeShares(types).status().message(), HasSubstr("F32 against [5, 3] F16"));
+  const std::vector<std::string> policies = {Share(0, 2, 5), Share(2, 3, 5, CAIRN_F32, CAIRN_BLOB_REFUSE)};
+  EXPECT_THAT(MergeShares(policies).status().message(), HasSubstr("rng"));
+}
+
+TEST(State, RefusesAHole) {
+  const std::vector<std::string> shares = {Share(0, 2, 6), Share(3, 3, 6)};
+  EXPECT_THAT(MergeShares(shares).status().message(), HasSubstr("u"));
+}
+
+TEST(State, GarbageIsAnErrorAndNoCrash) {
+  const std::vector<std::string> shares = {"\xff\xff garbage"};
+  EXPECT_EQ(MergeShares(shares).status().code(), Code::kInternal);
+  EXPECT_EQ(DecodeState("").status().code(), Code::kInternal);
+}
+
+TEST(State, ComparesACheckpointWithTheProgramItemByItem) {
+  State now;
+  now.layout.arrays = {{"u", DType::kF64, false, {64, 128}}, {"new", DType::kF32, false, {}}};
+  now.blobs = {{"rng", CAIRN_BLOB_DROP}};
+  const std::vector<ArraySpec> saved = {{"u", DType::kF64, false, {64, 64}}, {"old", DType::kI64, false, {2}}};
+  EXPECT_THAT(CompareItems(saved, {{"rng", CAIRN_BLOB_RESEED}}, now),
+              ElementsAre("u: saved [64, 64] F64, registered [64, 128] F64", "old: saved [2] I64, not registered by the program",
+                          "new: registered [] F32, not in the checkpoint"));
+}
+
+}  // namespace
+}  // namespace cairn
