@@ -21,8 +21,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kReadAheadBytes = 32 << 20;
-
 // Memory for one block, aligned for O_DIRECT.
 class BlockBuffer {
  public:
@@ -79,6 +77,7 @@ class SourceReader {
     Result<UniqueFd> opened = RetryWhileUnseen(bound, [&] { return OpenOnce(); });
     if (opened.status().code() == Code::kNotFound) return Missing(file_.path);
     CAIRN_ASSIGN_OR_RETURN(fd_, std::move(opened));
+    // Enough: asking for blocks ahead (POSIX_FADV_WILLNEED) halves the speed of cold reads.
     posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
     Result<Sums> sums = RetryWhileUnseen(bound, [&] { return ReadSumsOnce(); });
     if (sums.status().code() == Code::kNotFound) return Missing(file_.sums_path);
@@ -105,15 +104,6 @@ class SourceReader {
     }
     ++stats_.blocks_verified;
     return std::span<const std::byte>(bytes);
-  }
-
-  // Starts reading what lies a while ahead of `offset`, up to `end`.
-  void ReadAhead(uint64_t offset, uint64_t end) {
-    const uint64_t from = std::max(offset, ahead_);
-    const uint64_t to = std::min(offset + kReadAheadBytes, end);
-    if (to <= from) return;
-    posix_fadvise(fd_.get(), static_cast<off_t>(from), static_cast<off_t>(to - from), POSIX_FADV_WILLNEED);
-    ahead_ = to;
   }
 
  private:
@@ -172,7 +162,6 @@ class SourceReader {
   LoadStats& stats_;
   UniqueFd fd_;
   Sums sums_;
-  uint64_t ahead_ = 0;
 };
 
 // The copies of the ranges of one file, by the position of their first byte.
@@ -217,7 +206,6 @@ Status LoadFile(const SourceFile& file, std::span<const ReadRange> ranges,
     }
     for (uint64_t block = std::max(next_block, range.offset / kBlockBytes); block * kBlockBytes < end;
          ++block) {
-      reader.ReadAhead(block * kBlockBytes, end);
       CAIRN_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, reader.ReadBlock(block));
       const uint64_t begin = block * kBlockBytes;
       while (begun < copies.size() && copies[begun].next_position() < begin + bytes.size())

@@ -6,8 +6,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <span>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "runtime/formats/names.h"
@@ -55,39 +59,81 @@ Status Preallocate(int fd, uint64_t bytes, const std::string& path) {
   return Status::FromErrno(errno, "reserve " + std::to_string(bytes) + " bytes for " + path);
 }
 
-// Steps 1 to 3.
-Result<Sums> WriteShard(const std::byte* data, uint64_t bytes, const std::string& path, bool direct,
-                        NewFiles& files, DrainProgress& progress) {
-  CAIRN_ASSIGN_OR_RETURN(UniqueFd file, files.Create(path));
-  CAIRN_RETURN_IF_ERROR(Preallocate(file.get(), bytes, path));
-  direct = direct && SetDirect(file.get(), true);
-  Sums sums;
-  sums.file_bytes = bytes;
-  bool beyond_end = false;
-  for (uint64_t block = 0; block < BlockCount(bytes); ++block) {
-    if (progress.cancel.load(std::memory_order_relaxed))
-      return Status(Code::kCancelled, "write " + path + ": cancelled");
-    const uint64_t offset = block * kBlockBytes;
-    const std::span<const std::byte> content(data + offset, BlockBytes(bytes, block));
-    sums.blocks.push_back(Hash128Of(content));
-    Status written;
-    if (direct) {
-      // O_DIRECT wants whole pages; the mapping has them, and the file is cut afterwards.
-      const std::span<const std::byte> pages(content.data(), WholePages(content.size()));
-      written = PwriteFull(file.get(), pages, offset, path);
-      beyond_end = beyond_end || pages.size() != content.size();
-      if (written.code() == Code::kInvalid) direct = !SetDirect(file.get(), false);
-    }
-    if (!direct) written = PwriteFull(file.get(), content, offset, path);
-    CAIRN_RETURN_IF_ERROR(written);
-    progress.bytes_written.fetch_add(content.size(), std::memory_order_relaxed);
+// Steps 1 to 3. Blocks are taken by two threads, so that one hashes while the other's write is on its way.
+class ShardWriter {
+ public:
+  ShardWriter(const std::byte* data, uint64_t bytes, const std::string& path, DrainProgress& progress)
+      : data_(data), path_(path), progress_(progress) {
+    sums_.file_bytes = bytes;
+    sums_.blocks.resize(BlockCount(bytes));
   }
-  if (beyond_end && ftruncate(file.get(), static_cast<off_t>(bytes)) != 0)
-    return Status::FromErrno(errno, "cut " + path);
-  CAIRN_RETURN_IF_ERROR(SyncFile(file.get(), path));
-  CAIRN_RETURN_IF_ERROR(std::move(file).Close(path));
-  return sums;
-}
+
+  Result<Sums> Write(NewFiles& files, bool direct) && {
+    CAIRN_ASSIGN_OR_RETURN(file_, files.Create(path_));
+    CAIRN_RETURN_IF_ERROR(Preallocate(file_.get(), sums_.file_bytes, path_));
+    direct_ = direct && SetDirect(file_.get(), true);
+    {
+      std::jthread helper;
+      if (sums_.blocks.size() > 1) {
+        try {
+          helper = std::jthread([this] { WriteBlocks(); });
+        } catch (const std::system_error&) {
+          // No thread is to be had: this one does it all.
+        }
+      }
+      WriteBlocks();
+    }
+    CAIRN_RETURN_IF_ERROR(failure_);
+    // The last block was written in whole pages if it went past the page cache.
+    if (direct && ftruncate(file_.get(), static_cast<off_t>(sums_.file_bytes)) != 0) {
+      return Status::FromErrno(errno, "cut " + path_);
+    }
+    CAIRN_RETURN_IF_ERROR(SyncFile(file_.get(), path_));
+    CAIRN_RETURN_IF_ERROR(std::move(file_).Close(path_));
+    return std::move(sums_);
+  }
+
+ private:
+  void WriteBlocks() {
+    while (!stop_) {
+      const uint64_t block = next_++;
+      if (block >= sums_.blocks.size()) return;
+      Status status =
+          progress_.cancel ? Status(Code::kCancelled, "write " + path_ + ": cancelled") : WriteBlock(block);
+      if (status.ok()) continue;
+      stop_ = true;
+      const std::lock_guard lock(mutex_);
+      if (failure_.ok()) failure_ = std::move(status);
+    }
+  }
+
+  Status WriteBlock(uint64_t block) {
+    const uint64_t offset = block * kBlockBytes;
+    const std::span<const std::byte> content(data_ + offset, BlockBytes(sums_.file_bytes, block));
+    sums_.blocks[block] = Hash128Of(content);
+    Status written(Code::kInvalid, "");
+    if (direct_) {
+      // O_DIRECT wants whole pages; the mapping has them.
+      written = PwriteFull(file_.get(), {content.data(), WholePages(content.size())}, offset, path_);
+      if (written.code() == Code::kInvalid) direct_ = !SetDirect(file_.get(), false);
+    }
+    if (written.code() == Code::kInvalid) written = PwriteFull(file_.get(), content, offset, path_);
+    CAIRN_RETURN_IF_ERROR(written);
+    progress_.bytes_written += content.size();
+    return OkStatus();
+  }
+
+  const std::byte* const data_;
+  const std::string& path_;
+  DrainProgress& progress_;
+  UniqueFd file_;
+  Sums sums_;  // each block's hash is written by the thread that took the block
+  std::atomic<uint64_t> next_{0};
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> direct_{false};
+  std::mutex mutex_;
+  Status failure_;  // guarded by mutex_ while both threads are at work
+};
 
 // Step 4.
 Status WriteSums(const Sums& sums, const std::string& path, NewFiles& files) {
@@ -109,9 +155,9 @@ Result<std::vector<ShardRecord>> Drain(Slot& slot, const ImagePlan& plan, const 
     for (size_t i = 0; i < plan.images.size(); ++i) {
       const Image& image = plan.images[i];
       const std::string folder = options.directory + "/";
-      CAIRN_ASSIGN_OR_RETURN(const Sums sums,
-                             WriteShard(slot.image(i), image.size_bytes, folder + names::Shard(image.number),
-                                        options.direct, files, progress));
+      const std::string path = folder + names::Shard(image.number);
+      ShardWriter writer(slot.image(i), image.size_bytes, path, progress);
+      CAIRN_ASSIGN_OR_RETURN(const Sums sums, std::move(writer).Write(files, options.direct));
       CAIRN_RETURN_IF_ERROR(WriteSums(sums, folder + names::Sums(image.number), files));
       records.push_back({image.number, image.size_bytes, sums.Root()});
       content.Update(std::as_bytes(std::span(records.back().sums_root.bytes)));

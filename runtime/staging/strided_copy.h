@@ -30,8 +30,9 @@ struct StridedCopy {
   static StridedCopy Make(const Dims& extent, int64_t element_bytes, const Dims& src_stride_bytes,
                           const Dims& dst_stride_bytes);
 
-  int64_t runs() const;                                  // memcpys in all
-  void Run(const std::byte* src, std::byte* dst) const;  // both point to the box's first element
+  int64_t runs() const;  // memcpys in all
+  // Both point to the box's first element. Long runs are written past the CPU's cache.
+  void Run(const std::byte* src, std::byte* dst) const;
 };
 
 // A StridedCopy whose source comes in windows of increasing position, as when a file is read block by block.

@@ -30,7 +30,7 @@ Result<LoadStats> LoadRank(const Index& index, const std::string& directory, con
 
 TEST(Reader, BringsAnyLayoutIntoAnyOther) {
   Random random(11);
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < 60; ++i) {
     TempDir dir;
     const LocalTierOptions local = {.setting = i % 2 == 0 ? "none" : dir.path(), .job = "1", .node = "n1"};
     const std::vector<ArraySpec> arrays = RandomArrays(random);
@@ -142,7 +142,7 @@ TEST(Reader, ReadsABlockOnceForManyRanges) {
 TEST(Reader, NamesFileBlockAndOffsetOfEveryFlippedBitThatItReads) {
   TwoBlocks saved;
   Random random(12);
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 25; ++i) {
     const auto number = static_cast<uint32_t>(Uniform(random, 1, 4));
     const auto bit = static_cast<uint64_t>(Uniform(random, 0, 8 * (4 << 20) - 1));
     FlipBit(saved.Shard(number), bit);

@@ -101,6 +101,28 @@ TEST(StridedCopy, MovesEveryElementOfRandomBoxesAndNothingElse) {
   }
 }
 
+TEST(StridedCopy, MovesLongRunsWhateverTheirAlignment) {
+  Random random(3);
+  for (int i = 0; i < 300; ++i) {
+    const int64_t row = Uniform(random, 500, 1500), rows = Uniform(random, 1, 3), gap = Uniform(random, 0, 9);
+    const auto src_at = static_cast<size_t>(Uniform(random, 0, 70)),
+               dst_at = static_cast<size_t>(Uniform(random, 0, 70));
+    std::vector<std::byte> source(src_at + static_cast<size_t>(rows * (row + gap)));
+    for (std::byte& b : source) b = static_cast<std::byte>(random());
+    std::vector<std::byte> found(dst_at + static_cast<size_t>(rows * row) + 70, std::byte{0xEE}),
+        expected = found;
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t b = 0; b < row; ++b) {
+        expected[dst_at + static_cast<size_t>(r * row + b)] =
+            source[src_at + static_cast<size_t>(r * (row + gap) + b)];
+      }
+    }
+    StridedCopy::Make({rows, row}, 1, {row + gap, 1}, {row, 1})
+        .Run(source.data() + src_at, found.data() + dst_at);
+    ASSERT_EQ(found, expected) << rows << " rows of " << row;
+  }
+}
+
 TEST(WindowedCopy, MovesTheSameWhateverTheWindows) {
   Random random(2);
   for (int i = 0; i < 2000; ++i) {
