@@ -58,7 +58,6 @@ static const char* ParseOwn(struct cairn_site* site, const char* argument) {
                                                            : "an absolute path without a colon is needed";
   }
   if ((value = ValueOf(argument, "dirs")) != NULL) {
-    site->dirs = value;
     return IsAbsoluteList(value) ? NULL : "absolute directories, separated by colons, are needed";
   }
   if ((value = ValueOf(argument, "off_file")) != NULL) {
@@ -92,24 +91,4 @@ void cairn_site_parse(struct cairn_site* site, int ac, char** av) {
     const char* why = ParseOwn(site, av[i]);
     if (why != NULL) snprintf(site->fault, sizeof site->fault, "%s: %s", av[i], why);
   }
-}
-
-static int HasDotDot(const char* path) {
-  for (const char* p = path; (p = strstr(p, "..")) != NULL; p += 2) {
-    if ((p == path || p[-1] == '/') && (p[2] == '/' || p[2] == '\0')) return 1;
-  }
-  return 0;
-}
-
-int cairn_site_allows_dir(const struct cairn_site* site, const char* path) {
-  if (site->dirs == NULL) return 1;
-  if (HasDotDot(path)) return 0;
-  for (const char* dir = site->dirs; *dir != '\0';) {
-    size_t length = strcspn(dir, ":");
-    size_t n = length;
-    while (n > 0 && dir[n - 1] == '/') --n;
-    if (strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0')) return 1;
-    dir += length + (dir[length] == ':');
-  }
-  return 0;
 }

@@ -9,6 +9,8 @@
  *   epilog=on|off       whether the epilog removes the images that a job left in local memory (default: on)
  *   ports=LO-HI         ports that the host process listens on
  *   interface=NAME      network interface that it listens on
+ *
+ * All are checked here and handed to the host process as CAIRN_SITE_<KEY>; what is no field below is its business.
  */
 #ifndef CAIRN_PLUGIN_SITE_H_
 #define CAIRN_PLUGIN_SITE_H_
@@ -18,7 +20,6 @@
 struct cairn_site {
   const char* bin;
   const char* libdir;
-  const char* dirs;     /* NULL = anywhere */
   const char* off_file; /* NULL = none */
   int epilog;
   const char* defaults[CAIRN_SETTING_COUNT]; /* NULL = none */
@@ -30,8 +31,5 @@ struct cairn_site {
 
 /* Parses the arguments, which must outlive *site. */
 void cairn_site_parse(struct cairn_site* site, int ac, char** av);
-
-/* Whether the absolute path lies in or below one of dirs=. Lexical: a path with ".." does not. */
-int cairn_site_allows_dir(const struct cairn_site* site, const char* path);
 
 #endif /* CAIRN_PLUGIN_SITE_H_ */

@@ -20,7 +20,6 @@ class Line {
     cairn_site_parse(&site_, static_cast<int>(pointers_.size()), pointers_.data());
   }
   const cairn_site* operator->() const { return &site_; }
-  bool Allows(const char* path) const { return cairn_site_allows_dir(&site_, path) == 1; }
 
  private:
   std::vector<std::string> arguments_;
@@ -69,18 +68,5 @@ TEST(Site, NamesAFaultyArgument) {
     EXPECT_STRNE(line->fault, "") << argument;
   }
 }
-
-TEST(Site, AllowsAnyDirectoryWithoutAList) { EXPECT_TRUE(Line({}).Allows("/home/u/x")); }
-
-TEST(Site, AllowsWhatLiesInOrBelowAListedDirectory) {
-  Line line({"dirs=/scratch/:/work/ai"});
-  for (const char* path : {"/scratch", "/scratch/", "/scratch/u/run", "/work/ai/run", "/scratch/a..b/run"})
-    EXPECT_TRUE(line.Allows(path)) << path;
-  for (const char* path : {"/", "/scratchy/run", "/work", "/work/aim", "/home/scratch", "/scratch/../home",
-                           "/scratch/..", "scratch/run", "", "s3://bucket/scratch"})
-    EXPECT_FALSE(line.Allows(path)) << path;
-}
-
-TEST(Site, AllowsEverythingBelowTheRootDirectory) { EXPECT_TRUE(Line({"dirs=/"}).Allows("/home/u")); }
 
 }  // namespace

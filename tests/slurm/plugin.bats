@@ -212,19 +212,26 @@ SCRIPT
   [[ $output == *"turned off by the administrator"* && $output != *ran* ]]
 }
 
-@test "a directory outside the site's list is refused, and the allocation stays usable" {
-  plugin dirs=/work:/scratchy
+@test "a refused step leaves the allocation usable, and no other step stays behind" {
+  plugin
+  answer <<<'fail no'
   script <<'SCRIPT'
 srun --checkpoint echo ran
 echo "rc $?"
 srun echo next
+squeue --noheader --steps --format=%i
 SCRIPT
-  run -0 as_user salloc --quiet ./script
-  [[ $output == *"cairn: --checkpoint-dir=/scratch/run is refused: this site keeps checkpoints only below /work:/scratchy"* ]]
-  [[ $output == *"rc 1"*next* && $output != *ran* ]]
-  plugin dirs=/work:/scratch
-  run -0 as_user srun --checkpoint echo ran
-  [[ $output == ran ]]
+  run -0 --separate-stderr as_user salloc --quiet ./script
+  [[ $output == $'rc 1\nnext' ]]
+}
+
+@test "a directory outside the site's list is refused by the host process before anything is made there" {
+  plugin bin="$CAIRN_PREFIX/bin/cairn" dirs=/work:"$T/keep"
+  as_user mkdir keep
+  run -1 as_user srun --checkpoint --checkpoint-dir="$T/keepsake" echo ran
+  [[ $output == *"$T/keepsake"*"/work:$T/keep"* && $output != *ran* && ! -e $T/keepsake ]]
+  run -0 as_user srun --checkpoint --checkpoint-dir="$T/keep/run" echo ran
+  [[ $output == *ran* ]]
 }
 
 @test "what the host process says reaches the user, and its fail and off do what they say" {
