@@ -268,10 +268,12 @@ SCRIPT
 @test "a host process that hangs holds the step for ten seconds, and is killed" {
   plugin
   answer </dev/null
+  as_user touch host/hang
   local start=$SECONDS
   run -0 --separate-stderr as_user srun --checkpoint echo ran
   [[ $output == ran && $stderr == *"it did not answer within 10 s. The step runs UNPROTECTED" ]]
   ((SECONDS - start >= 9 && SECONDS - start <= 14))
+  wait_for 5 test ! -e "/proc/$(cat "$T/host/host.pid")"
 }
 
 @test "the host process sees srun's end, also when srun is killed" {
