@@ -31,8 +31,7 @@ static const char* const kForms[] = {
     "octal permissions from 0400 to 0777, for example 0640",
     "auto, requeue, wait or exit[=CODE], with CODE from 0 to 255",
     "a whole number, at least 1",
-    "none, USR1, USR2, HUP, ALRM, URG, WINCH, XCPU, PWR, with or without SIG, or a number of these or from "
-    "34 up",
+    "none, USR1, USR2, HUP, ALRM, URG, WINCH, XCPU or PWR, or a number of these or of a real-time signal",
     "a text",
 };
 
