@@ -259,6 +259,8 @@ void RaiseDescriptorLimit() {
 
 int HostMain(const HostOptions& options) {
   signal(SIGPIPE, SIG_IGN);
+  // In a batch job Slurm's SIGTERM reaches this process too, in the middle of the requeue that caused it. It ends with srun, by EOF.
+  signal(SIGTERM, SIG_IGN);
   RaiseDescriptorLimit();
   HandOver hand_over(options.fd);
 

@@ -21,8 +21,9 @@ ExitPolicy::Action ExitPolicy::OnSignal() {
     case State::kRunning: state_ = State::kAsking; return Action::kAskCause;
     case State::kAwaitingKill: state_ = State::kLeft; return Action::kLeave;
     // The watch began the final save and now comes a signal: it may be a cancel.
-    case State::kSaving:
-    case State::kRequeueing: return first ? Action::kAskCause : Action::kNothing;
+    case State::kSaving: return first ? Action::kAskCause : Action::kNothing;
+    // Slurm's own, which may overtake the answer to the requeue that caused it.
+    case State::kRequeueing: told_to_go_ = true; return Action::kNothing;
     case State::kAsking:
     case State::kLeft: return Action::kNothing;
   }
@@ -38,7 +39,7 @@ ExitPolicy::Action ExitPolicy::OnDeadlineWatch() {
 ExitPolicy::Action ExitPolicy::OnCause(const Verdict& verdict, bool batch) {
   if (verdict.cause == Cause::kCancelled && state_ != State::kLeft) {
     // While our own requeue is on its way the record passes through states that look like a cancel.
-    if (state_ == State::kRequeueing || (state_ == State::kAwaitingKill && requeued_)) return Action::kNothing;
+    if (state_ == State::kRequeueing || requeued_) return Action::kNothing;
     verdict_ = verdict;
     state_ = State::kLeft;
     return Action::kLeave;
@@ -81,8 +82,8 @@ ExitPolicy::Action ExitPolicy::AfterSave(bool durable) {
 ExitPolicy::Action ExitPolicy::OnRequeued(bool requeued) {
   if (state_ != State::kRequeueing) return Action::kNothing;
   requeued_ = requeued;
-  state_ = State::kAwaitingKill;
-  return Action::kAwaitKill;
+  state_ = requeued && told_to_go_ ? State::kLeft : State::kAwaitingKill;
+  return state_ == State::kLeft ? Action::kLeave : Action::kAwaitKill;
 }
 
 std::string ExitPolicy::WhyNoRequeue() const {

@@ -10,7 +10,8 @@
 //       unknown                → from a signal: kFinalSave within the bound, then kLeave, never a requeue. From the watch: nothing
 //     A cause that the user's `on` leaves out skips the save; the rest is the same, but a job is never requeued without a durable save.
 //  3. The final save ended, durable or not. Not durable → never requeue; the last committed step stands.
-//  4. kAwaitKill: the program's own handler, if it has one, runs now; the ranks stay until Slurm ends them. A further SIGTERM → kLeave.
+//  4. kAwaitKill: the program's own handler, if it has one, runs now; the ranks stay until Slurm ends them. A further SIGTERM (one that
+//     came during the requeue counts) → kLeave.
 //  5. A second cause replaces a first one only upwards: cancelled while saving → kLeave at once.
 #ifndef CAIRN_RUNTIME_SESSION_EXIT_POLICY_H_
 #define CAIRN_RUNTIME_SESSION_EXIT_POLICY_H_
@@ -72,6 +73,7 @@ class ExitPolicy {
   bool signalled_ = false;  // a SIGTERM came, not only the watch
   bool durable_ = false;
   bool requeued_ = false;
+  bool told_to_go_ = false;  // a SIGTERM came during the requeue
 };
 
 std::string_view ExitStateName(ExitPolicy::State state);

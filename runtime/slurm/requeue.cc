@@ -7,11 +7,16 @@ namespace {
 
 std::string Job(const std::string& target) { return "job " + target; }
 
-void ReadRecord(CommandRunner* runner, uint32_t job_id, std::chrono::milliseconds bound, std::function<void(Result<JobRecord>)> done) {
+// The requeue makes Slurm send SIGTERM to every process of the job, and a scontrol that is just running is one: it is run again.
+constexpr int kTries = 3;
+
+void ReadRecord(CommandRunner* runner, uint32_t job_id, std::chrono::milliseconds bound, std::function<void(Result<JobRecord>)> done,
+                int tries = kTries) {
   runner->Run({"scontrol", "show", "job", "-o", std::to_string(job_id)}, bound,
-              [job_id, done = std::move(done)](Result<std::string> text) {
-                if (!text.ok()) return done(text.status());
-                done(ParseJobRecord(*text, job_id));
+              [=, done = std::move(done)](Result<std::string> text) {
+                if (text.ok()) return done(ParseJobRecord(*text, job_id));
+                if (tries == 1) return done(text.status());
+                ReadRecord(runner, job_id, bound, done, tries - 1);
               });
 }
 

@@ -43,9 +43,17 @@ TEST(ExitPolicy, OwnRequeueInFlightIsNotTakenForACancel) {
   (void)policy.OnDeadlineWatch();
   (void)policy.OnCause({Cause::kTimeLimit, 20, true, ""}, true);
   EXPECT_EQ(policy.OnFinalSave(true), Action::kRequeue);
-  EXPECT_EQ(policy.OnSignal(), Action::kAskCause);
   EXPECT_EQ(policy.OnCause({Cause::kCancelled, std::nullopt, false, ""}, true), Action::kNothing);
   EXPECT_EQ(policy.OnRequeued(true), Action::kAwaitKill);
+}
+
+TEST(ExitPolicy, TermThatOvertakesTheRequeuesAnswerIsNotLost) {
+  ExitPolicy policy(Settings{}, true);
+  (void)policy.OnSignal();
+  (void)policy.OnCause(Preempted(), true);
+  EXPECT_EQ(policy.OnFinalSave(true), Action::kRequeue);
+  EXPECT_EQ(policy.OnSignal(), Action::kNothing);
+  EXPECT_EQ(policy.OnRequeued(true), Action::kLeave);
 }
 
 TEST(ExitPolicy, UnknownCauseSavesAndThenDoesWhatTermDoes) {
