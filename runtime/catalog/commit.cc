@@ -72,7 +72,7 @@ Result<Manifest> Commit(const RunDirectory& dir, const Attempt& attempt, const I
 }
 
 Status Abandon(const RunDirectory& dir, const Attempt& attempt) {
-  return RemoveAttempt(dir, attempt.name.ToString());
+  return RemoveAttempt(dir, attempt.name.epoch, attempt.name.ToString());
 }
 
 }  // namespace cairn

@@ -2,6 +2,7 @@
 #ifndef CAIRN_RUNTIME_CATALOG_REMOVAL_H_
 #define CAIRN_RUNTIME_CATALOG_REMOVAL_H_
 
+#include <cstdint>
 #include <string>
 
 #include "planner/base/status.h"
@@ -12,11 +13,9 @@ namespace cairn {
 // Whether the folder `name` of the run's directory holds a manifest. kIo and the like where that cannot be told.
 Result<bool> HasManifest(const RunDirectory& dir, const std::string& name);
 
-// kBusy, and nothing changed, when a reader holds a lease on it. A folder that is not there is fine.
-Status RemoveAttempt(const RunDirectory& dir, const std::string& name);
-
-// The last part: removes a folder that bears a dead name.
-Status RemoveDead(const RunDirectory& dir, const std::string& dead);
+// Removes an attempt or checkpoint of the run, for the life that holds `epoch`. kFenced when a newer epoch owns the directory, kBusy when a
+// reader holds a lease on it: then it is as it was. A folder that is not there is fine.
+Status RemoveAttempt(const RunDirectory& dir, uint32_t epoch, const std::string& name);
 
 }  // namespace cairn
 

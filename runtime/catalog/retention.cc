@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/catalog/epoch.h"
 #include "runtime/catalog/removal.h"
 #include "runtime/formats/names.h"
 #include "runtime/io/random.h"
@@ -27,8 +26,7 @@ std::vector<std::string> PlanRetention(const Listing& listing, uint32_t epoch, c
 }
 
 Status PruneCheckpoint(const RunDirectory& dir, uint32_t epoch, const std::string& name) {
-  CAIRN_RETURN_IF_ERROR(StillNewest(dir, epoch));
-  return RemoveAttempt(dir, name);
+  return RemoveAttempt(dir, epoch, name);
 }
 
 Result<ReadLease> ReadLease::Take(const RunDirectory& dir, const std::string& checkpoint) {

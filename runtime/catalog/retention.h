@@ -23,8 +23,7 @@ namespace cairn {
 std::vector<std::string> PlanRetention(const Listing& listing, uint32_t epoch, const std::string& parent,
                                        int keep_last, const std::set<std::string>& kept);
 
-// Removes one checkpoint: its name first, then its manifest, then the rest. kFenced when `epoch` is not the
-// newest any more.
+// Removes one checkpoint. kFenced when `epoch` is not the newest any more, kBusy when a reader holds a lease on it: it is as it was then.
 Status PruneCheckpoint(const RunDirectory& dir, uint32_t epoch, const std::string& name);
 
 // Keeps a checkpoint from being pruned while it beats. The destructor gives it up.

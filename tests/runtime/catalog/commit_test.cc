@@ -115,5 +115,16 @@ TEST(Abandon, RemovesTheAttemptAndMayBeRepeated) {
   EXPECT_TRUE(Abandon(run.dir(), attempt).ok());
 }
 
+// Its outcome was unclear to its writer; the new life has found the manifest and goes on from it.
+TEST(Abandon, TouchesNothingOnceAnotherLifeHasClaimed) {
+  TestRun run;
+  const uint32_t epoch = run.Claim();
+  const Attempt attempt = run.Write(epoch, 10);
+  ASSERT_TRUE(run.Commit(attempt).ok());
+  run.Claim();
+  EXPECT_EQ(Abandon(run.dir(), attempt).code(), Code::kFenced);
+  EXPECT_TRUE(LoadCheckpoint(run.dir(), attempt.name.ToString()).ok());
+}
+
 }  // namespace
 }  // namespace cairn
