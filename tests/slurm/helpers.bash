@@ -1,0 +1,144 @@
+# What the tests on the one-machine cluster share. A file begins with
+#   load helpers
+# and each test then finds an idle cluster of nodes n1 … n4 and an empty folder $T that belongs to the ordinary user, in which that user's
+# commands run. After each test all jobs are cancelled, the nodes must become idle, and nothing of Cairn may be left in /dev/shm.
+
+readonly devcluster=$BATS_TEST_DIRNAME/../../contrib/devcluster/devcluster
+readonly examples=$CAIRN_PREFIX/libexec/cairn/examples
+readonly heat2d=$examples/heat2d
+export PATH=$CAIRN_PREFIX/bin:$PATH
+bats_require_minimum_version 1.5.0
+
+setup() {
+  eval "$("$devcluster" env)"
+  cluster_user=$("$devcluster" shell id -un)
+  T=$CAIRN_DEVCLUSTER/work/$(basename "$BATS_TEST_FILENAME" .bats)-$BATS_TEST_NUMBER
+  cancel_all_jobs
+  "$devcluster" shell rm -rf "$T"
+  "$devcluster" shell mkdir "$T"
+}
+
+teardown() {
+  if [[ -z ${BATS_TEST_COMPLETED:-} ]]; then tail -n 40 "$T"/*.out "$T"/*.log 2>/dev/null; squeue; fi
+  cancel_all_jobs
+  wait_for 10 no_local_images
+  if [[ -n ${BATS_TEST_COMPLETED:-} ]]; then "$devcluster" shell rm -rf "$T"; fi
+}
+
+cancel_all_jobs() {
+  squeue --noheader --format=%A | as_root xargs --no-run-if-empty scancel
+  wait_for 60 cluster_is_idle
+}
+
+as_root() {
+  if ((EUID == 0)); then "$@"; else sudo env SLURM_CONF="$SLURM_CONF" "$@"; fi
+}
+
+# as_user COMMAND …: as the ordinary user, in $T.  as_user env NAME=VALUE COMMAND … gives it a variable.
+as_user() { "$devcluster" shell env --chdir="$T" PATH="$PATH" "$@"; }
+
+# wait_for SECONDS COMMAND …: until the command succeeds; fails, saying so, when the time has passed.
+wait_for() {
+  local bound=$1 end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    if ((SECONDS >= end)); then
+      echo "after $bound s still not: $*" >&2
+      return 1
+    fi
+    sleep 0.1
+  done
+}
+
+cluster_is_idle() { [[ -z $(squeue --noheader) && $(sinfo --noheader --partition=low --states=idle --format=%D) == 4 ]]; }
+
+# Images in /dev/shm/cairn-<uid>/<job>.<node>.…; of jobs of this cluster only, since another one may be at work.
+no_local_images() {
+  local entry job
+  for entry in "/dev/shm/cairn-$(id -u "$cluster_user")"/*; do
+    job=$(basename "$entry")
+    job=${job%%.*}
+    if [[ -e $entry ]] && scontrol show job "$job" &>/dev/null; then
+      echo "left behind: $entry" >&2
+      return 1
+    fi
+  done
+}
+
+# --- Jobs -----------------------------------------------------------------------------------------------------------------------------
+
+# job_field JOB FIELD: a field of `scontrol show job`, for example JobState, Reason, Restarts, NodeList, ExitCode.
+job_field() { scontrol --oneliner show job "$1" | grep -oP "(?<= $2=)\S+"; }
+
+# job_is JOB STATE[|STATE …]
+job_is() { [[ $(job_field "$1" JobState) =~ ^($2)$ ]]; }
+
+job_has_ended() { job_is "$1" 'COMPLETED|FAILED|CANCELLED|TIMEOUT|PREEMPTED|NODE_FAIL'; }
+
+# submit NAME [SBATCH OPTION …] <<< script: writes the script to $T/NAME.sbatch and submits it; prints the job id. Output: $T/NAME.out
+submit() {
+  local name=$1
+  shift
+  cat | as_user tee "$name.sbatch" >/dev/null
+  as_user sbatch --parsable --job-name="$name" --output="$name.out" --open-mode=append "$@" "$name.sbatch"
+}
+
+# submit_heat2d [SBATCH OPTION …] -- [HEAT2D OPTION …]: one rank per node unless said otherwise. Output: $T/heat2d.out; what the program
+# itself notes of its lives and steps, outside Cairn: $T/heat2d.log
+submit_heat2d() {
+  local options=()
+  while (($# > 0)) && [[ $1 != -- ]]; do
+    options+=("$1")
+    shift
+  done
+  shift
+  submit heat2d "${options[@]}" <<SCRIPT
+#!/bin/bash
+srun --mpi=pmix $heat2d --log heat2d.log $*
+SCRIPT
+}
+
+# undisturbed_hash [HEAT2D OPTION …]: the hash of a run on one rank without Cairn; computed once per run of the tests.
+undisturbed_hash() {
+  local known
+  known=$BATS_RUN_TMPDIR/hash.$(tr -c 'a-z0-9\n' _ <<<"$*")
+  if [[ ! -e $known ]]; then
+    as_user srun --mpi=pmix --nodes=1 --ntasks=1 "$heat2d" "$@" --step-ms 0 | grep -oP '(?<=, hash )\w+' >"$known"
+  fi
+  cat "$known"
+}
+
+# preempt_job JOB [NODES]: a job of the higher partition takes nodes (2) of a running job; returns when that job has lost them. Prints the
+# id of the higher job, which keeps the nodes until it is cancelled.
+preempt_job() {
+  local high
+  high=$(submit high --partition=high --nodes="${2:-2}" <<<$'#!/bin/bash\nexec sleep 600')
+  wait_for 90 job_is "$high" RUNNING
+  echo "$high"
+}
+
+# lift_hold JOB: a requeued job waits two minutes before it may start; its owner may cut that short. Not to less than a second: nodes take
+# a start in the second of the requeue for the life that they have just revoked ("Job credential revoked"), and the job fails.
+lift_hold() {
+  wait_for 60 job_is "$1" PENDING
+  as_user scontrol update JobId="$1" StartTime=now+2
+}
+
+# --- heat2d's own notes ---------------------------------------------------------------------------------------------------------------
+
+heat2d_steps_run() { grep -c ' step=[0-9]*$' "$T/heat2d.log"; }
+heat2d_step() { grep -oP ' step=\K[0-9]+$' "$T/heat2d.log" 2>/dev/null | tail -n 1 | grep . || echo 0; }
+heat2d_is_past() { (($(heat2d_step) > $1)); }
+heat2d_hash() { grep -oP ' hash=\K\w+' "$T/heat2d.log" | tail -n 1; }
+
+# heat2d_start LIFE FIELD: step, nodes or ranks with which a life (0, 1, …) began.
+heat2d_start() { grep -oP "^life=$1 start .*\b$2=\K\S+" "$T/heat2d.log"; }
+
+# --- Checkpoints ----------------------------------------------------------------------------------------------------------------------
+
+# committed_step DIR: the step of the newest committed checkpoint; fails when there is none.
+committed_step() {
+  local manifest
+  manifest=$(ls -d "$1"/step-*/manifest.json 2>/dev/null | sort | tail -n 1)
+  [[ -n $manifest ]] && grep -oP 'step-0*\K[0-9]+(?=\.)' <<<"${manifest#"$1"}"
+}
