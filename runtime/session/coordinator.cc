@@ -80,13 +80,12 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
                    });
                  });
                  return future.get();
-               }}),
-      clerk_(std::make_unique<Worker>()) {}
+               }}) {}
 
 Coordinator::~Coordinator() = default;
 
 void Coordinator::OnClerk(std::function<void(Keeper& keeper)> fn) {
-  clerk_->Run([this, fn = std::move(fn)] { fn(keeper_); });
+  clerk_.Run([this, fn = std::move(fn)] { fn(keeper_); });
 }
 
 void Coordinator::LeadOpen() {
@@ -102,7 +101,8 @@ void Coordinator::LeadOpen() {
 void Coordinator::LeadRestore() {
   OnClerk([this](Keeper& keeper) {
     const Order order = keeper.Restore();
-    OnLoop([this, order] {
+    OnLoop([this, order, before = keeper.restored_before()] {
+      restored_before_ = before;
       // The machine must be there before the first request of a member that goes on.
       if (order.kind == Order::kProceed) StartSaving(order);
       (void)links_.fabric->Broadcast(Order::kType, EncodeSessionMessage(order));
@@ -200,7 +200,10 @@ void Coordinator::OnSaveEnded(const agreement::SaveEnded& ended) {
     });
   }
   ReplyToSaves(ended);
-  if (ended.reason == kTriggerPreempt || ended.reason == kTriggerTimeLimit) Act(policy_.OnFinalSave(ended.status.ok()));
+  if (ended.reason == kTriggerPreempt || ended.reason == kTriggerTimeLimit) {
+    const bool stuck = restored_before_ == restored_step_ && ended.count <= restored_step_;
+    Act(policy_.OnFinalSave(ended.status.ok(), !stuck));
+  }
   ScheduleInterval();
 }
 
@@ -239,7 +242,8 @@ void Coordinator::OnInterval() {
 
 void Coordinator::OnPeer(int rank, PeerState state, const std::string& why) {
   const bool ends = state == PeerState::kGone || state == PeerState::kLeft;
-  if (ends && !closed_ && policy_.state() != ExitPolicy::State::kLeft) {
+  const bool over = closed_ || policy_.state() == ExitPolicy::State::kLeft || (leader_ && leader_->state() == agreement::LeaderState::kClosed);
+  if (ends && !over) {
     links_.log->Warn("rank ", rank, state == PeerState::kLeft ? " has left without cairn_finalize" : " is gone: " + why,
                      "; this life makes no more saves. To resume, run the same command again with --checkpoint-dir=", boot_.settings.dir);
     OnClerk([rank, why](Keeper& keeper) { keeper.Journal("gone", {{"rank", std::to_string(rank)}, {"why", Keeper::Quote(why)}}); });
@@ -308,7 +312,7 @@ void Coordinator::Act(ExitPolicy::Action action) {
     case Action::kNothing: return;
     case Action::kAskCause: return AskCause();
     case Action::kFinalSave: {
-      if (!leader_) return Act(policy_.OnFinalSave(false));
+      if (!leader_) return Act(policy_.OnFinalSave(false, true));
       Nanoseconds left = kUnknownCauseBound;
       if (verdict.seconds_left) left = std::max<Nanoseconds>(seconds(*verdict.seconds_left) - kGoodbye, seconds(1));
       return links_.trigger(verdict.cause == Cause::kTimeLimit ? kTriggerTimeLimit : kTriggerPreempt, left);

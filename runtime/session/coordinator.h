@@ -35,7 +35,7 @@ class Coordinator {
   };
 
   Coordinator(const Bootstrap& boot, const std::string& session, Links links);
-  ~Coordinator();  // after Close has called back
+  ~Coordinator();  // after JoinClerk
 
   // The leader's part of cairn_open and cairn_restore. Each ends in a message to all members.
   void LeadOpen();
@@ -49,6 +49,9 @@ class Coordinator {
 
   // The session is over: leaves the directory in good order, then calls back on the loop.
   void Close(std::function<void()> done);
+
+  // Any thread but the loop's: waits until the clerk has done what it was given; it takes no more.
+  void JoinClerk() { clerk_.Join(); }
 
  private:
   void StartSaving(const Order& order);
@@ -80,11 +83,12 @@ class Coordinator {
   std::optional<SaveReport> last_save_;
   std::string last_failure_;
   int64_t restored_step_ = 0;
+  std::optional<int64_t> restored_before_;  // the step at which the life before this one began
   int64_t next_interval_count_ = 0;  // with a setting in steps
   bool told_host_ = false;
   bool closed_ = false;
-  Keeper keeper_;                 // the clerk's, once it runs
-  std::unique_ptr<Worker> clerk_;  // last: it is joined first
+  Keeper keeper_;  // the clerk's, once it runs
+  Worker clerk_;
 };
 
 }  // namespace cairn

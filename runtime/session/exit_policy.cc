@@ -52,17 +52,18 @@ ExitPolicy::Action ExitPolicy::OnCause(const Verdict& verdict, bool batch) {
   verdict_ = verdict;
   after_ = settings_.after != After::kAuto ? settings_.after : batch ? After::kRequeue : After::kWait;
   const bool wanted = verdict.cause == Cause::kTimeLimit ? settings_.on & kTriggerTimeLimit : settings_.on & kTriggerPreempt;
-  if (!wanted) return AfterSave(false);
+  if (!wanted) return AfterSave(false, true);
   state_ = State::kSaving;
   return Action::kFinalSave;
 }
 
-ExitPolicy::Action ExitPolicy::OnFinalSave(bool durable) {
-  return state_ == State::kSaving ? AfterSave(durable) : Action::kNothing;
+ExitPolicy::Action ExitPolicy::OnFinalSave(bool durable, bool moved_on) {
+  return state_ == State::kSaving ? AfterSave(durable, moved_on) : Action::kNothing;
 }
 
-ExitPolicy::Action ExitPolicy::AfterSave(bool durable) {
+ExitPolicy::Action ExitPolicy::AfterSave(bool durable, bool moved_on) {
   durable_ = durable;
+  moved_on_ = moved_on;
   if (verdict_.cause == Cause::kUnknown) {
     state_ = State::kLeft;
     return Action::kLeave;
@@ -71,7 +72,8 @@ ExitPolicy::Action ExitPolicy::AfterSave(bool durable) {
     state_ = State::kLeft;
     return Action::kExit;
   }
-  if (verdict_.cause != Cause::kRequeued && after_ == After::kRequeue && durable && verdict_.may_requeue && may_live_again_) {
+  if (verdict_.cause != Cause::kRequeued && after_ == After::kRequeue && durable && verdict_.may_requeue && may_live_again_ &&
+      moved_on_) {
     state_ = State::kRequeueing;
     return Action::kRequeue;
   }
@@ -91,7 +93,8 @@ std::string ExitPolicy::WhyNoRequeue() const {
   if (after_ != After::kRequeue) return "checkpoint-after is not requeue";
   if (!durable_) return "the final save is not durable";
   if (!verdict_.may_requeue) return verdict_.why;
-  if (!may_live_again_) return "the limit of lives is reached, or two lives ended at the same step (checkpoint-max-lives)";
+  if (!may_live_again_) return "the limit of lives is reached (checkpoint-max-lives)";
+  if (!moved_on_) return "two lives ended at the step at which they began: a requeue would go on like that";
   return "";
 }
 

@@ -53,7 +53,7 @@ class ExitPolicy {
   Action OnSignal();     // a SIGTERM reached a member
   Action OnDeadlineWatch();
   Action OnCause(const Verdict& verdict, bool batch);
-  Action OnFinalSave(bool durable);
+  Action OnFinalSave(bool durable, bool moved_on);  // moved_on: this life or the one before it got beyond the step at which it began
   Action OnRequeued(bool requeued);
 
   State state() const { return state_; }
@@ -63,7 +63,7 @@ class ExitPolicy {
   std::string WhyNoRequeue() const;
 
  private:
-  Action AfterSave(bool durable);
+  Action AfterSave(bool durable, bool moved_on);
 
   const Settings settings_;
   const bool may_live_again_;
@@ -72,6 +72,7 @@ class ExitPolicy {
   After after_ = After::kWait;
   bool signalled_ = false;  // a SIGTERM came, not only the watch
   bool durable_ = false;
+  bool moved_on_ = true;
   bool requeued_ = false;
   bool told_to_go_ = false;  // a SIGTERM came during the requeue
 };

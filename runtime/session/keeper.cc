@@ -89,6 +89,14 @@ Status Keeper::PublishParent() {
   return OkStatus();
 }
 
+void Keeper::LookBack() {
+  if (!life_ || boot_.first_life || life_->epoch() < 2) return;
+  const auto parent = ReadParent(life_->directory(), life_->epoch() - 1);
+  if (!parent.ok() || !*parent) return;
+  const auto attempt = names::ParseAttempt(**parent);
+  restored_before_ = attempt ? attempt->step : 0;
+}
+
 void Keeper::SendAll(const Order& order) {
   for (int rank = 0; rank < boot_.world_size; ++rank) links_.send(rank, order);
 }
@@ -125,6 +133,7 @@ Order Keeper::Restore() {
     return stop(Stop(Code::kNotFound, "--checkpoint-resume=require: " + boot_.settings.dir + " holds no checkpoint"));
   }
   parent_ = newest_;
+  LookBack();
   if (life_) {
     const Status published = PublishParent();
     if (!published.ok()) return stop(published);

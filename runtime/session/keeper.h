@@ -71,11 +71,13 @@ class Keeper {
   void Journal(std::string_view event, const Fields& fields = {});
   static std::string Quote(std::string_view text);  // as a JSON text
 
-  const std::string& newest() const { return newest_; }  // the newest checkpoint that this life loaded or committed; "" = none
+  // The step at which the life before this one began, where this one is its requeue; known after Restore.
+  std::optional<int64_t> restored_before() const { return restored_before_; }
 
  private:
   Status Own();
   Status PublishParent();
+  void LookBack();
   Result<State> CollectShares();
   Result<Order> Choose(const RunDirectory& dir);
   Result<Order> Offer(const LoadedCheckpoint& checkpoint);
@@ -91,8 +93,9 @@ class Keeper {
   std::optional<Index> described_;    // the index of every save, but for the files' roots
   std::optional<std::string> parent_;  // decided by Restore
   bool parent_published_ = false;
+  std::optional<int64_t> restored_before_;
   std::optional<Attempt> attempt_;
-  std::string newest_;
+  std::string newest_;  // checkpoint that this life loaded or committed; "" = none
   LeaseWatch leases_;
 };
 

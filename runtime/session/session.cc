@@ -88,22 +88,35 @@ Status Session::Connect() {
 
 Session::~Session() {
   if (!loop_) return;
-  if (!closed_) (void)Wait(kExitDrainBound);
+  if (inside_) return LeaveBehind();
+  (void)Wait(kExitDrainBound);
   auto gone = std::make_shared<std::promise<void>>();
   auto future = gone->get_future();
   loop_->Post([this, gone] { Depart([gone] { gone->set_value(); }); });
-  future.wait_for(kGoodbyeBound);
+  if (future.wait_for(kGoodbyeBound) != std::future_status::ready) {
+    log_->Warn("the directory does not answer; leaving without a goodbye");
+    return LeaveBehind();
+  }
+  worker_.reset();
+  if (coordinator_) coordinator_->JoinClerk();
   loop_->Run([this] {
     sampler_.reset();
     signals_.reset();
     coordinator_.reset();
     fabric_.reset();
   });
-  worker_.reset();
   loop_.reset();
 }
 
+// The process is ending and something cannot be waited for (a file system hangs, a thread is caught in the middle of a call): what the other
+// threads use stays where it is.
+void Session::LeaveBehind() {
+  (void)log_.release(), (void)coordinator_.release(), (void)signals_.release(), (void)sampler_.release();
+  (void)fabric_.release(), (void)worker_.release(), (void)loop_.release(), (void)saver_.release();
+}
+
 void Session::Depart(std::function<void()> done) {
+  if (leaving_) return done();
   leaving_ = true;
   const auto leave = [this, done = std::move(done)] { fabric_->Leave(done); };
   if (coordinator_) return coordinator_->Close(leave);
@@ -117,6 +130,7 @@ void Session::SendToLeader(uint16_t type, std::string payload) {
 // ---- restore ----
 
 Result<cairn_report> Session::Restore() {
+  const Inside inside(this);
   SendToLeader(kShareMessage, EncodeShare(items_));
   if (coordinator_) loop_->Post([this] { coordinator_->LeadRestore(); });
   for (;;) {
@@ -185,17 +199,20 @@ Status Session::Obey(const Order& order, Outcome* outcome) {
 // ---- boundaries ----
 
 void Session::AtBoundary(int64_t count) {
+  const Inside inside(this);
   Lock lock(mutex_);
   Carry(member_.OnBoundary(count, label_, Clock::now()), lock);
   Hold(lock);
 }
 
 void Session::QuietBegin() {
+  const Inside inside(this);
   Lock lock(mutex_);
   Carry(member_.OnQuietBegin(count_.load(), label_), lock);
 }
 
 void Session::QuietEnd() {
+  const Inside inside(this);
   Lock lock(mutex_);
   Carry(member_.OnQuietEnd(Clock::now()), lock);
   Hold(lock);
@@ -275,11 +292,13 @@ void Session::End(const agreement::Ended& ended) {
 }
 
 void Session::Save(const std::string& tag) {
+  const Inside inside(this);
   Lock lock(mutex_);
   Carry(member_.OnTrigger(kTriggerRequest, agreement::kNoLimit, tag), lock);
 }
 
 Status Session::Wait(std::optional<milliseconds> bound) {
+  const Inside inside(this);
   const auto deadline = Clock::now() + bound.value_or(milliseconds(0));
   Lock lock(mutex_);
   while (!member_.at_rest()) {
@@ -293,6 +312,7 @@ Status Session::Wait(std::optional<milliseconds> bound) {
 }
 
 Status Session::Finalize() {
+  const Inside inside(this);
   Lock lock(mutex_);
   Carry(member_.OnFinalized(count_.load(), label_), lock);
   Hold(lock);
@@ -335,9 +355,19 @@ void Session::OnPeer(int rank, PeerState state, const std::string& why) {
 void Session::OnLeave(const LeaveOrder& order) {
   switch (order.kind) {
     case LeaveOrder::kStay: return signals_->RunOwnHandler();
-    case LeaveOrder::kTerminate: return Depart([this] { signals_->Terminate(); });
-    case LeaveOrder::kExit: return Depart([code = order.exit_code] { _exit(code); });
+    case LeaveOrder::kTerminate: return Abandon([this] { signals_->Terminate(); });
+    case LeaveOrder::kExit: return Abandon([code = order.exit_code] { _exit(code); });
   }
+}
+
+void Session::Abandon(std::function<void()> then) {
+  const std::string why = "the job is ending";
+  mailbox_.Break({Code::kCancelled, why});
+  {
+    Lock lock(mutex_);
+    Carry(member_.OnLeaderGone(why), lock);
+  }
+  Depart(std::move(then));
 }
 
 void Session::SampleProgress() {

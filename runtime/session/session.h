@@ -61,8 +61,22 @@ class Session {
   static constexpr int64_t kNever = -1;
   using Lock = std::unique_lock<std::mutex>;
 
+  // Marks that the application's thread is inside a call that may hold the mutex or wait: exit() from a signal handler in there must not
+  // wait for what that thread holds.
+  class Inside {
+   public:
+    explicit Inside(Session* session) : session_(session) { session_->inside_ = true; }
+    ~Inside() { session_->inside_ = false; }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    Session* const session_;
+  };
+
   Session(std::string name, const Bootstrap& boot);
   Status Connect();
+  void LeaveBehind();
   Status Obey(const Order& order, Outcome* outcome);
 
   void AtBoundary(int64_t count);
@@ -79,7 +93,8 @@ class Session {
   void SampleProgress();
   agreement::Progress progress();  // loop
   void SendToLeader(uint16_t type, std::string payload);  // any thread
-  void Depart(std::function<void()> done);                // loop: closes the directory, then says goodbye
+  void Depart(std::function<void()> done);                // loop: closes the directory, says goodbye, then `done`
+  void Abandon(std::function<void()> then);               // loop: the program may still run, but is held and saved no more; departs
 
   // Constant after Open.
   const std::string name_;
@@ -95,6 +110,7 @@ class Session {
   // Shared without a lock.
   std::atomic<int64_t> count_{0};        // of Step calls, over all lives
   std::atomic<int64_t> armed_{kNever};   // the boundary that was agreed on
+  std::atomic<bool> inside_{false};
   Mailbox mailbox_;
 
   // Guarded by mutex_.

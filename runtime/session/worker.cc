@@ -14,18 +14,19 @@ Worker::Worker() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-Worker::~Worker() {
+void Worker::Join() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
   }
   wake_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Worker::Run(std::function<void()> task) {
   {
     std::lock_guard lock(mutex_);
+    if (stop_) return;
     tasks_.push_back(std::move(task));
   }
   wake_.notify_one();

@@ -13,11 +13,12 @@ namespace cairn {
 class Worker {
  public:
   Worker();
-  ~Worker();  // runs what is queued, then joins
+  ~Worker() { Join(); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   void Run(std::function<void()> task);  // any thread
+  void Join();                           // runs what is queued and ends the thread; later tasks are dropped. Not on the worker's own thread
 
  private:
   void Main();

@@ -15,7 +15,7 @@ TEST(ExitPolicy, PreemptedBatchJobSavesRequeuesAndWaitsForTheKill) {
   EXPECT_EQ(policy.OnSignal(), Action::kAskCause);
   EXPECT_EQ(policy.OnSignal(), Action::kNothing);  // the other ranks' signals
   EXPECT_EQ(policy.OnCause(Preempted(), true), Action::kFinalSave);
-  EXPECT_EQ(policy.OnFinalSave(true), Action::kRequeue);
+  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kRequeue);
   EXPECT_EQ(policy.OnRequeued(true), Action::kAwaitKill);
   EXPECT_EQ(policy.OnSignal(), Action::kLeave);  // Slurm's own, after the requeue
   EXPECT_EQ(policy.state(), State::kLeft);
@@ -25,7 +25,7 @@ TEST(ExitPolicy, CancelledJobLeavesAtOnceAndNeverComesBack) {
   ExitPolicy policy(Settings{}, true);
   EXPECT_EQ(policy.OnSignal(), Action::kAskCause);
   EXPECT_EQ(policy.OnCause({Cause::kCancelled, std::nullopt, false, ""}, true), Action::kLeave);
-  EXPECT_EQ(policy.OnFinalSave(true), Action::kNothing);
+  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kNothing);
   EXPECT_EQ(policy.OnSignal(), Action::kNothing);
 }
 
@@ -35,14 +35,14 @@ TEST(ExitPolicy, CancelDuringTheDeadlineWatchsSaveLeavesAtOnce) {
   EXPECT_EQ(policy.OnCause({Cause::kTimeLimit, 20, true, ""}, true), Action::kFinalSave);
   EXPECT_EQ(policy.OnSignal(), Action::kAskCause);  // it may be a cancel
   EXPECT_EQ(policy.OnCause({Cause::kCancelled, std::nullopt, false, ""}, true), Action::kLeave);
-  EXPECT_EQ(policy.OnFinalSave(true), Action::kNothing);  // never requeued
+  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kNothing);  // never requeued
 }
 
 TEST(ExitPolicy, OwnRequeueInFlightIsNotTakenForACancel) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnDeadlineWatch();
   (void)policy.OnCause({Cause::kTimeLimit, 20, true, ""}, true);
-  EXPECT_EQ(policy.OnFinalSave(true), Action::kRequeue);
+  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kRequeue);
   EXPECT_EQ(policy.OnCause({Cause::kCancelled, std::nullopt, false, ""}, true), Action::kNothing);
   EXPECT_EQ(policy.OnRequeued(true), Action::kAwaitKill);
 }
@@ -51,7 +51,7 @@ TEST(ExitPolicy, TermThatOvertakesTheRequeuesAnswerIsNotLost) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(), true);
-  EXPECT_EQ(policy.OnFinalSave(true), Action::kRequeue);
+  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kRequeue);
   EXPECT_EQ(policy.OnSignal(), Action::kNothing);
   EXPECT_EQ(policy.OnRequeued(true), Action::kLeave);
 }
@@ -60,7 +60,7 @@ TEST(ExitPolicy, UnknownCauseSavesAndThenDoesWhatTermDoes) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   EXPECT_EQ(policy.OnCause({Cause::kUnknown, std::nullopt, false, "no answer"}, true), Action::kFinalSave);
-  EXPECT_EQ(policy.OnFinalSave(true), Action::kLeave);
+  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kLeave);
 }
 
 TEST(ExitPolicy, WatchThatIsTooEarlyGoesBackToWatching) {
@@ -74,14 +74,14 @@ TEST(ExitPolicy, JobThatWasRequeuedAlreadyIsSavedAndNotRequeuedAgain) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   EXPECT_EQ(policy.OnCause({Cause::kRequeued, 12, false, ""}, true), Action::kFinalSave);
-  EXPECT_EQ(policy.OnFinalSave(true), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kAwaitKill);
 }
 
 TEST(ExitPolicy, WithoutADurableSaveThereIsNoRequeue) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(), true);
-  EXPECT_EQ(policy.OnFinalSave(false), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnFinalSave(false, true), Action::kAwaitKill);
   EXPECT_EQ(policy.WhyNoRequeue(), "the final save is not durable");
 }
 
@@ -89,7 +89,7 @@ TEST(ExitPolicy, JobThatMayNotBeRequeuedIsSavedAndToldWhy) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(false), true);
-  EXPECT_EQ(policy.OnFinalSave(true), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kAwaitKill);
   EXPECT_EQ(policy.WhyNoRequeue(), "PreemptMode=CANCEL");
 }
 
@@ -97,15 +97,23 @@ TEST(ExitPolicy, LastLifeIsNotRequeued) {
   ExitPolicy policy(Settings{}, false);
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(), true);
-  EXPECT_EQ(policy.OnFinalSave(true), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kAwaitKill);
   EXPECT_NE(policy.WhyNoRequeue().find("limit of lives"), std::string::npos);
+}
+
+TEST(ExitPolicy, TwoLivesWithoutAStepAreNotFollowedByAThird) {
+  ExitPolicy policy(Settings{}, true);
+  (void)policy.OnSignal();
+  (void)policy.OnCause(Preempted(), true);
+  EXPECT_EQ(policy.OnFinalSave(true, false), Action::kAwaitKill);
+  EXPECT_NE(policy.WhyNoRequeue().find("two lives"), std::string::npos);
 }
 
 TEST(ExitPolicy, InteractiveJobWaitsUnlessItIsToldOtherwise) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(), false);
-  EXPECT_EQ(policy.OnFinalSave(true), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kAwaitKill);
 }
 
 TEST(ExitPolicy, ExitLeavesWithTheUsersCodeAfterTheSave) {
@@ -114,7 +122,7 @@ TEST(ExitPolicy, ExitLeavesWithTheUsersCodeAfterTheSave) {
   ExitPolicy policy(settings, true);
   (void)policy.OnSignal();
   EXPECT_EQ(policy.OnCause(Preempted(), true), Action::kFinalSave);
-  EXPECT_EQ(policy.OnFinalSave(true), Action::kExit);
+  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kExit);
 }
 
 TEST(ExitPolicy, TriggerThatTheUserLeftOutSavesNothing) {
