@@ -8,6 +8,7 @@ namespace {
 
 // The margin doubles with every failed try, so this many tries span any spread that a save can be agreed over at all.
 constexpr int kMaxTries = 16;
+constexpr int kMaxAborts = 3;  // each has held the program for its whole boundary wait
 constexpr int64_t kMaxMargin = int64_t{1} << 24;
 constexpr Nanoseconds kMaxRoundTrip = std::chrono::seconds(1);
 constexpr Nanoseconds kMinPeriod = std::chrono::microseconds(1);
@@ -236,7 +237,7 @@ void Leader::RefuseSave(Input& in) {
 void Leader::StartSave(TimePoint now) {
   deadline_ = now + options_.save_timeout;
   if (current_.deadline) deadline_ = std::min(deadline_, *current_.deadline);
-  failed_tries_ = 0;
+  failed_tries_ = aborts_ = 0;
   Try(now);
 }
 
@@ -332,24 +333,27 @@ void Leader::TakeAck(Input& in) {
 }
 
 void Leader::TakeNack(Input& in) {
-  const std::string why = RankName(in.from) + " was at count " +
-                          std::to_string(std::get<Nack>(in.message).count) + " when it was to be armed for " +
-                          std::to_string(boundary_);
-  if (++failed_tries_ == kMaxTries) {
-    return EndSave({Code::kTimeout, "no boundary could be agreed on in " + std::to_string(kMaxTries) +
-                                        " tries: " + why + "; the steps are too short for this network"},
-                   in.now);
-  }
-  TryAgain(why, in.now);
+  TryFurtherOff(RankName(in.from) + " was at count " + std::to_string(std::get<Nack>(in.message).count) +
+                    " when it was to be armed for " + std::to_string(boundary_),
+                in.now);
+}
+
+// The Go did not come in time, so the boundary was too near, as with a Nack; but this try has held the program up.
+void Leader::TakeAbort(Input& in) {
+  ++aborts_;
+  TryFurtherOff(RankName(in.from) + " waited at boundary " + std::to_string(boundary_) +
+                    " for the others and has gone on",
+                in.now);
+}
+
+void Leader::TryFurtherOff(const std::string& why, TimePoint now) {
+  if (++failed_tries_ < kMaxTries && aborts_ < kMaxAborts) return TryAgain(why, now);
+  EndSave({Code::kTimeout, "no boundary could be agreed on in " + std::to_string(failed_tries_) + " tries: " +
+                               why + "; the steps are too short for this network, or a rank is stuck"},
+          now);
 }
 
 // ---- 6 to 8: snapshot, drain, commit ----
-
-void Leader::TakeAbort(Input& in) {
-  EndSave({Code::kTimeout, RankName(in.from) + " waited at boundary " + std::to_string(boundary_) +
-                               " for the others and has gone on"},
-          in.now);
-}
 
 void Leader::TakeStaged(Input& in) {
   Peer& peer = peers_[in.from];

@@ -15,11 +15,11 @@
 //  5. All Acks: Go(id). A Nack: Drop(id), and again from 2 under a new id, until the tries or the time are used up. When all members
 //     have come to rest short of T, also Drop and again from 2 (T might be far off, as when validation began just now).
 //  6. M at T without Go waits there, bounded. If the bound passes it forgets the id, *then* sends Abort(id): a late Go meets no such id.
-//     With Go it takes the snapshot and sends Staged(id, T, label).
+//     L treats Abort like a Nack, a few times: T was too near. With Go M takes the snapshot and sends Staged(id, T, label).
 //  7. All staged with equal labels (a final member's is exempt): the session makes the attempt's directory; L sends Drain(id, attempt); M
 //     writes its files in the background and sends Record(id) when they are durable.
 //  8. All records in: the session commits; L sends Committed(id).
-//  9. Abort, Failed, unequal labels, a deadline, or a member gone before its record: Drop(id) to all. A member that falls silent (suspect)
+//  9. Failed, unequal labels, a deadline, or a member gone before its record: Drop(id) to all. A member that falls silent (suspect)
 //     before it staged: Drop(id), and the request is held until the member answers again or its time is up.
 // 10. A member that is gone ends saving for this life: whatever its loss does not hinder is finished, later requests are refused.
 // 11. cairn_finalize: M sends Finalized(c) and stays; its memory stands for every later T. When all are final L saves once more if the
@@ -195,6 +195,7 @@ class Leader {
   void StartSave(TimePoint now);
   void Try(TimePoint now);
   void TryAgain(const std::string& why, TimePoint now);
+  void TryFurtherOff(const std::string& why, TimePoint now);
   void EndSave(const Status& status, TimePoint now);
   void Settle(const Want& want, SaveId id, int64_t count, const Status& status);
   void Next(TimePoint now);
@@ -221,6 +222,7 @@ class Leader {
   Want current_;
   TimePoint deadline_;  // also of kFinishing
   int failed_tries_ = 0;
+  int aborts_ = 0;  // among them
 
   // The present try.
   TimePoint polled_at_;

@@ -133,30 +133,30 @@ MemberActions Member::OnWaitExpired(TimePoint now) {
 
 MemberActions Member::OnMessage(ToMember message, Progress progress, TimePoint now) {
   const auto of_present = [this](const auto& m, Event event) { return m.id == id_ ? event : Event::kStale; };
-  const Event event =
-      std::visit(Overload{
-                     [](const Poll&) { return Event::kPoll; },
-                     [](const ArmAt&) { return Event::kArmAt; },
-                     [&](const Go& m) { return of_present(m, Event::kGo); },
-                     [&](const Drain& m) { return of_present(m, Event::kDrain); },
-                     [&](const Committed& m) { return of_present(m, Event::kCommitted); },
-                     [&](const Drop& m) {
-                       if (late_count_ && late_count_->id == m.id) late_count_.reset();
-                       return of_present(m, Event::kDrop);
-                     },
-                     [&](const Answer& m) {
-                       if (requests_ > 0) {
-                         --requests_;
-                         out_.emplace_back(Answered{m.saved ? OkStatus() : Status(Code::kUnavailable, m.why)});
-                       }
-                       return Event::kStale;
-                     },
-                     [&](const Close& m) {
-                       CloseWith(m.finished ? OkStatus() : Status(Code::kUnavailable, m.why));
-                       return Event::kStale;
-                     },
-                 },
-                 message);
+  const Event event = std::visit(
+      Overload{
+          [](const Poll&) { return Event::kPoll; },
+          [](const ArmAt&) { return Event::kArmAt; },
+          [&](const Go& m) { return of_present(m, Event::kGo); },
+          [&](const Drain& m) { return of_present(m, Event::kDrain); },
+          [&](const Committed& m) { return of_present(m, Event::kCommitted); },
+          [&](const Drop& m) {
+            if (late_count_ && late_count_->id == m.id) late_count_.reset();
+            return of_present(m, Event::kDrop);
+          },
+          [&](const Answer& m) {
+            if (requests_ > 0) {
+              --requests_;
+              out_.emplace_back(Answered{m.saved ? OkStatus() : Status(Code::kUnavailable, m.why)});
+            }
+            return Event::kStale;
+          },
+          [&](const Close& m) {
+            CloseWith(m.finished ? OkStatus() : Status(Code::kUnavailable, m.why));
+            return Event::kStale;
+          },
+      },
+      message);
   Input in{.now = now, .message = std::move(message), .progress = progress};
   if (const auto* drop = std::get_if<Drop>(&in.message)) {
     in.text = drop->why;

@@ -162,17 +162,33 @@ TEST_F(LeaderTest, MembersThatComeToRestShortOfTheBoundaryAreSavedWhereTheyStand
   EXPECT_THAT(Told<Poll>(again), ElementsAre(Poll{2}));
 }
 
-TEST_F(LeaderTest, AnAbortDropsTheSaveBeforeAndAfterGo) {
+TEST_F(LeaderTest, AnAbortBeforeGoTriesAgainFurtherOff) {
   ReachArming();
-  EXPECT_EQ(Told<Drop>(leader.OnMessage(1, Abort{1}, At(30))).at(0).id, 1u);
-  EXPECT_EQ(leader.state(), LeaderState::kIdle);
+  const auto again = leader.OnMessage(1, Abort{1}, At(30));
+  EXPECT_EQ(Told<Drop>(again).at(0).id, 1u);
+  EXPECT_THAT(Told<Poll>(again), ElementsAre(Poll{2}));
+  EXPECT_EQ(Told<ArmAt>(CountAll(2, 55)).at(0).boundary, 102 + 2 * 4);
+}
 
-  Ask(kTriggerRequest);
-  CountAll(2, 25);
-  FromAll(50, [](Rank) { return Ack{2}; });
-  leader.OnMessage(0, Staged{2, 106, 7, false}, At(60));
-  const auto end = leader.OnMessage(1, Abort{2}, At(60));
-  EXPECT_THAT(Told<Drop>(end).at(0).why, HasSubstr("rank 1 waited"));
+TEST_F(LeaderTest, AnAbortAfterGoDropsTheSnapshotsThatWereTaken) {
+  ReachStaging();
+  leader.OnMessage(0, Staged{1, 106, 7, false}, At(30));
+  leader.OnMessage(2, Staged{1, 106, 7, false}, At(30));
+  const auto again = leader.OnMessage(1, Abort{1}, At(30));
+  EXPECT_EQ(Told<Drop>(again).at(0).id, 1u);
+  EXPECT_FALSE(Told<Drop>(again).at(0).all_staged);
+  EXPECT_TRUE(Of<Prepare>(leader.OnMessage(1, Staged{1, 106, 7, false}, At(31))).empty());
+}
+
+TEST_F(LeaderTest, ThreeAbortsEndTheSaveSinceEachHeldTheProgram) {
+  ReachArming();
+  leader.OnMessage(1, Abort{1}, At(30));
+  CountAll(2, 55);
+  leader.OnMessage(1, Abort{2}, At(60));
+  CountAll(3, 85);
+  const auto end = leader.OnMessage(1, Abort{3}, At(90));
+  EXPECT_THAT(Told<Drop>(end).at(0).why, HasSubstr("rank 1 waited at boundary 118"));
+  EXPECT_EQ(Of<SaveEnded>(end).at(0).status.code(), Code::kTimeout);
   EXPECT_EQ(leader.state(), LeaderState::kIdle);
 }
 
