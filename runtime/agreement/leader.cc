@@ -1,6 +1,9 @@
 #include "runtime/agreement/leader.h"
 
 #include <algorithm>
+#include <cassert>
+#include <initializer_list>
+#include <iterator>
 #include <utility>
 
 namespace cairn::agreement {
@@ -37,6 +40,14 @@ bool Serves(Trigger current, Trigger reason) {
 
 std::string RankName(Rank rank) { return "rank " + std::to_string(rank); }
 
+using enum LeaderState;
+
+constexpr uint32_t StateSet(std::initializer_list<LeaderState> states) {
+  uint32_t set = 0;
+  for (LeaderState state : states) set |= 1u << static_cast<int>(state);
+  return set;
+}
+
 template <typename... Fs>
 struct Overload : Fs... {
   using Fs::operator()...;
@@ -71,7 +82,6 @@ enum class Leader::Event : int {
   kFinished,
   kDeadline,
   kStale,  // a message or result of an id that is not the present one
-  kEvents,
 };
 
 struct Leader::Input {
@@ -84,37 +94,63 @@ struct Leader::Input {
 
 struct Leader::Row {
   Event event;
-  Handler in[static_cast<size_t>(LeaderState::kClosed) + 1];
+  uint32_t states;  // bit n = LeaderState n
+  Handler handler;
 };
 
-// One row for each event, one column for each state. Why `_` is right where it stands: Count, Ack, Nack, Staged and Record of the present
-// id come late only as duplicates; Abort and Failed of a member that has staged do not exist; results come only in the state that asked.
-#define _ &Leader::Ignore
-#define H(handler) &Leader::handler
+// The first row that fits is taken. Each event's last row says why it is ignored in the states that are left, if any are.
+#define IN(...) StateSet({__VA_ARGS__})
+#define ELSEWHERE ~0u
+#define DO(handler) &Leader::handler
 const Leader::Row Leader::kTransitions[] = {
     // clang-format off
-    // event              idle              held               polling            arming             staging            preparing       draining        committing      finishing           closed
-    {Event::kRequest,   {H(BeginSave),     H(JoinSave),       H(JoinSave),       H(JoinSave),       H(FollowSave),     H(FollowSave),  H(FollowSave),  H(FollowSave),  H(RefuseSave),      H(RefuseSave)}},
-    {Event::kCount,     {_,                _,                 H(TakeCount),      H(TakeNewCount),   H(TakeNewCount),   _,              _,              _,              _,                  _}},
-    {Event::kAck,       {_,                _,                 _,                 H(TakeAck),        _,                 _,              _,              _,              _,                  _}},
-    {Event::kNack,      {_,                _,                 _,                 H(TakeNack),       _,                 _,              _,              _,              _,                  _}},
-    {Event::kAbort,     {_,                _,                 _,                 H(TakeAbort),      H(TakeAbort),      _,              _,              _,              _,                  _}},
-    {Event::kStaged,    {_,                _,                 _,                 _,                 H(TakeStaged),     _,              _,              _,              _,                  _}},
-    {Event::kRecord,    {_,                _,                 _,                 _,                 _,                 _,              H(TakeRecord),  _,              _,                  _}},
-    {Event::kFailed,    {_,                _,                 _,                 _,                 H(TakeFailed),     _,              H(TakeFailed),  _,              _,                  _}},
-    {Event::kFinalized, {H(MarkFinalIdle), H(MarkFinal),      H(MarkFinal),      H(MarkFinalArmed), H(MarkFinalArmed), H(MarkFinal),   H(MarkFinal),   H(MarkFinal),   _,                  _}},
-    {Event::kSuspect,   {H(MarkSuspect),   H(MarkSuspect),    H(HoldForSuspect), H(HoldForSuspect), H(HoldForSuspect), H(MarkSuspect), H(MarkSuspect), H(MarkSuspect), H(MarkSuspect),     _}},
-    {Event::kRejoined,  {H(MarkRejoined),  H(ResumeHeld),     H(MarkRejoined),   H(MarkRejoined),   H(MarkRejoined),   H(MarkRejoined),H(MarkRejoined),H(MarkRejoined),H(MarkRejoined),    _}},
-    {Event::kGone,      {H(EndForGone),    H(EndForGone),     H(EndForGone),     H(EndForGone),     H(EndForGone),     H(EndForGone),  H(EndForGone),  H(MarkGone),    H(MarkGone),        _}},
-    {Event::kPrepared,  {_,                _,                 _,                 _,                 _,                 H(TakePrepared),_,              _,              _,                  _}},
-    {Event::kCommitted, {_,                _,                 _,                 _,                 _,                 _,              _,              H(TakeCommitted),_,                 _}},
-    {Event::kFinished,  {_,                _,                 _,                 _,                 _,                 _,              _,              _,              H(TakeFinished),    _}},
-    {Event::kDeadline,  {_,                H(GiveUp),         H(GiveUp),         H(GiveUp),         H(GiveUp),         H(GiveUp),      H(GiveUp),      H(GiveUp),      H(GiveUpFinishing), _}},
-    {Event::kStale,     {_,                _,                 _,                 _,                 _,                 _,              _,              _,              _,                  _}},
+    {Event::kRequest,   IN(kIdle),                                        DO(BeginSave)},
+    {Event::kRequest,   IN(kHeld, kPolling, kArming),                     DO(JoinSave)},
+    {Event::kRequest,   IN(kStaging, kPreparing, kDraining, kCommitting), DO(FollowSave)},
+    {Event::kRequest,   IN(kFinishing, kClosed),                          DO(RefuseSave)},
+    {Event::kCount,     IN(kPolling),                                     DO(TakeCount)},
+    {Event::kCount,     IN(kArming, kStaging),                            DO(TakeNewCount)},
+    {Event::kCount,     ELSEWHERE,                                        DO(Ignore)},  // of a try that is over
+    {Event::kAck,       IN(kArming),                                      DO(TakeAck)},
+    {Event::kAck,       ELSEWHERE,                                        DO(Ignore)},  // of a try that is over
+    {Event::kNack,      IN(kArming),                                      DO(TakeNack)},
+    {Event::kNack,      ELSEWHERE,                                        DO(Ignore)},  // of a try that is over
+    {Event::kAbort,     IN(kArming, kStaging),                            DO(TakeAbort)},
+    {Event::kAbort,     ELSEWHERE,                                        DO(Ignore)},  // of a try that is over
+    {Event::kStaged,    IN(kStaging),                                     DO(TakeStaged)},
+    {Event::kStaged,    ELSEWHERE,                                        DO(Ignore)},  // of a save that was dropped
+    {Event::kRecord,    IN(kDraining),                                    DO(TakeRecord)},
+    {Event::kRecord,    ELSEWHERE,                                        DO(Ignore)},  // of a save that was dropped
+    {Event::kFailed,    IN(kStaging, kDraining),                          DO(TakeFailed)},
+    {Event::kFailed,    ELSEWHERE,                                        DO(Ignore)},  // of a save that was dropped
+    {Event::kFinalized, IN(kIdle),                                        DO(MarkFinalIdle)},
+    {Event::kFinalized, IN(kArming, kStaging),                            DO(MarkFinalArmed)},
+    {Event::kFinalized, IN(kFinishing, kClosed),                          DO(Ignore)},  // nothing is decided any more
+    {Event::kFinalized, ELSEWHERE,                                        DO(MarkFinal)},
+    {Event::kSuspect,   IN(kPolling, kArming, kStaging),                  DO(HoldForSuspect)},
+    {Event::kSuspect,   IN(kClosed),                                      DO(Ignore)},  // nothing is decided any more
+    {Event::kSuspect,   ELSEWHERE,                                        DO(MarkSuspect)},
+    {Event::kRejoined,  IN(kHeld),                                        DO(ResumeHeld)},
+    {Event::kRejoined,  IN(kClosed),                                      DO(Ignore)},  // nothing is decided any more
+    {Event::kRejoined,  ELSEWHERE,                                        DO(MarkRejoined)},
+    {Event::kGone,      IN(kCommitting, kFinishing),                      DO(MarkGone)},
+    {Event::kGone,      IN(kClosed),                                      DO(Ignore)},  // members leave after Close
+    {Event::kGone,      ELSEWHERE,                                        DO(EndForGone)},
+    {Event::kPrepared,  IN(kPreparing),                                   DO(TakePrepared)},
+    {Event::kPrepared,  ELSEWHERE,                                        DO(Ignore)},  // of a save that was dropped
+    {Event::kCommitted, IN(kCommitting),                                  DO(TakeCommitted)},
+    {Event::kCommitted, ELSEWHERE,                                        DO(Ignore)},  // of a save that was given up
+    {Event::kFinished,  IN(kFinishing),                                   DO(TakeFinished)},
+    {Event::kFinished,  ELSEWHERE,                                        DO(Ignore)},  // it was given up
+    {Event::kDeadline,  IN(kFinishing),                                   DO(GiveUpFinishing)},
+    {Event::kDeadline,  IN(kIdle, kClosed),                               DO(Ignore)},  // they have none
+    {Event::kDeadline,  ELSEWHERE,                                        DO(GiveUp)},
+    {Event::kStale,     ELSEWHERE,                                        DO(Ignore)},  // that try is over
     // clang-format on
 };
-#undef _
-#undef H
+#undef IN
+#undef ELSEWHERE
+#undef DO
 
 Leader::Leader(const LeaderOptions& options)
     : options_(options), peers_(options.members), committed_count_(options.committed_count) {}
@@ -122,8 +158,11 @@ Leader::Leader(const LeaderOptions& options)
 // ---- entrances ----
 
 LeaderActions Leader::Run(Event event, Input& in) {
-  static_assert(std::size(kTransitions) == static_cast<size_t>(Event::kEvents));
-  (this->*kTransitions[static_cast<size_t>(event)].in[static_cast<size_t>(state_)])(in);
+  const auto row = std::find_if(std::begin(kTransitions), std::end(kTransitions), [&](const Row& r) {
+    return r.event == event && (r.states >> static_cast<int>(state_) & 1);
+  });
+  assert(row != std::end(kTransitions));
+  (this->*row->handler)(in);
   return std::exchange(out_, {});
 }
 
@@ -185,7 +224,7 @@ LeaderActions Leader::OnTick(TimePoint now) {
 }
 
 std::optional<TimePoint> Leader::next_tick() const {
-  if (state_ == LeaderState::kIdle || state_ == LeaderState::kClosed) return std::nullopt;
+  if (state_ == kIdle || state_ == kClosed) return std::nullopt;
   return deadline_;
 }
 
@@ -247,12 +286,12 @@ void Leader::Try(TimePoint now) {
   all_staged_ = false;
   boundary_ = count_ = 0;
   if (suspects_ > 0) {
-    state_ = LeaderState::kHeld;
+    state_ = kHeld;
     return;
   }
   ++id_;
   polled_at_ = now;
-  EnterPhase(LeaderState::kPolling);
+  EnterPhase(kPolling);
   out_.emplace_back(Broadcast{Poll{id_}});
 }
 
@@ -279,7 +318,7 @@ void Leader::TakeCount(Input& in) {
   if (!Answered(in.from)) return;
   const auto rest = RestCount();
   boundary_ = rest ? *rest : ChooseBoundary(in.now);
-  EnterPhase(LeaderState::kArming);
+  EnterPhase(kArming);
   out_.emplace_back(Broadcast{ArmAt{id_, boundary_, std::max(deadline_ - in.now, Nanoseconds(0))}});
 }
 
@@ -328,7 +367,7 @@ void Leader::TakeNewCount(Input& in) {
 
 void Leader::TakeAck(Input& in) {
   if (!Answered(in.from)) return;
-  EnterPhase(LeaderState::kStaging);
+  EnterPhase(kStaging);
   out_.emplace_back(Broadcast{Go{id_}});
 }
 
@@ -392,13 +431,13 @@ void Leader::TakeStaged(Input& in) {
   }
   label_ = peers_[*witness].staged.label;
   all_staged_ = true;
-  state_ = LeaderState::kPreparing;
+  state_ = kPreparing;
   out_.emplace_back(Prepare{id_, count_});
 }
 
 void Leader::TakePrepared(Input& in) {
   if (!in.status.ok()) return EndSave(in.status, in.now);
-  EnterPhase(LeaderState::kDraining);
+  EnterPhase(kDraining);
   out_.emplace_back(Broadcast{Drain{id_, std::move(in.text)}});
 }
 
@@ -407,7 +446,7 @@ void Leader::TakeRecord(Input& in) {
   if (!Answered(in.from)) return;
   Commit commit{id_, count_, label_, current_.reason, current_.tags, {}};
   for (Peer& peer : peers_) commit.records.push_back(std::exchange(peer.record, {}));
-  state_ = LeaderState::kCommitting;
+  state_ = kCommitting;
   out_.emplace_back(std::move(commit));
 }
 
@@ -426,7 +465,7 @@ void Leader::MarkSuspect(Input& in) {
 
 void Leader::HoldForSuspect(Input& in) {
   MarkSuspect(in);
-  if (suspects_ == 0 || (state_ == LeaderState::kStaging && peers_[in.from].answered)) return;
+  if (suspects_ == 0 || (state_ == kStaging && peers_[in.from].answered)) return;
   TryAgain(RankName(in.from) + " does not answer", in.now);
 }
 
@@ -447,8 +486,8 @@ void Leader::MarkGone(Input& in) {
 
 void Leader::EndForGone(Input& in) {
   MarkGone(in);
-  if (state_ == LeaderState::kIdle) return Next(in.now);
-  if (state_ == LeaderState::kDraining && peers_[in.from].answered) return;  // its files are durable
+  if (state_ == kIdle) return Next(in.now);
+  if (state_ == kDraining && peers_[in.from].answered) return;  // its files are durable
   EndSave({Code::kUnavailable, gone_}, in.now);
 }
 
@@ -458,10 +497,10 @@ std::string Leader::Missing() const {
   uint32_t named = 0;
   for (Rank rank = 0; rank < peers_.size() && named < 4; ++rank) {
     const Peer& peer = peers_[rank];
-    if (state_ == LeaderState::kHeld ? !peer.suspect : peer.answered) continue;
+    if (state_ == kHeld ? !peer.suspect : peer.answered) continue;
     text += (named++ ? ", " : "") + std::to_string(rank);
   }
-  const uint32_t all = state_ == LeaderState::kHeld ? suspects_ : missing_;
+  const uint32_t all = state_ == kHeld ? suspects_ : missing_;
   if (all > named) text += " and " + std::to_string(all - named) + " more";
   return (all == 1 ? "rank " : "ranks ") + text;
 }
@@ -473,7 +512,7 @@ void Leader::GiveUp(Input& in) {
 #undef X
   };
   std::string why = "time was up while waiting for " + std::string(kWaitsFor[static_cast<size_t>(state_)]);
-  if (state_ != LeaderState::kPreparing && state_ != LeaderState::kCommitting) why += ": " + Missing();
+  if (state_ != kPreparing && state_ != kCommitting) why += ": " + Missing();
   EndSave({Code::kTimeout, why}, in.now);
 }
 
@@ -481,7 +520,7 @@ void Leader::EndSave(const Status& status, TimePoint now) {
   if (status.ok()) {
     committed_count_ = count_;
     out_.emplace_back(Broadcast{Committed{id_}});
-  } else if (state_ != LeaderState::kHeld) {  // the last try was dropped when it was held
+  } else if (state_ != kHeld) {  // the last try was dropped when it was held
     out_.emplace_back(Broadcast{Drop{id_, all_staged_, status.message()}});
   }
   last_failure_ = status.message();
@@ -501,13 +540,13 @@ void Leader::Settle(const Want& want, SaveId id, int64_t count, const Status& st
 
 // No save is under way: begins what follows.
 void Leader::Next(TimePoint now) {
-  state_ = LeaderState::kIdle;
+  state_ = kIdle;
   if (AllFinal()) {
     int64_t last = 0;
     for (const Peer& peer : peers_) last = std::max(last, peer.final_count);
     if (committed_count_ && *committed_count_ >= last) {
       if (pending_) Settle(*std::exchange(pending_, {}), id_, *committed_count_, OkStatus());
-      state_ = LeaderState::kFinishing;
+      state_ = kFinishing;
       deadline_ = now + options_.save_timeout;
       out_.emplace_back(Finish{});
       return;
@@ -559,7 +598,7 @@ void Leader::GiveUpFinishing(Input&) {
 }
 
 void Leader::Close(bool finished, const std::string& why) {
-  state_ = LeaderState::kClosed;
+  state_ = kClosed;
   out_.emplace_back(Broadcast{agreement::Close{finished, why}});
 }
 

@@ -1,11 +1,21 @@
 #include "runtime/agreement/member.h"
 
 #include <algorithm>
+#include <cassert>
+#include <initializer_list>
 #include <iterator>
 #include <utility>
 
 namespace cairn::agreement {
 namespace {
+
+using enum MemberState;
+
+constexpr uint32_t StateSet(std::initializer_list<MemberState> states) {
+  uint32_t set = 0;
+  for (MemberState state : states) set |= 1u << static_cast<int>(state);
+  return set;
+}
 
 template <typename... Fs>
 struct Overload : Fs... {
@@ -39,7 +49,6 @@ enum class Member::Event : int {
   kSnapshotted,
   kDrained,
   kStale,  // a message or result of an id that is not the present one
-  kEvents,
 };
 
 struct Member::Input {
@@ -53,43 +62,73 @@ struct Member::Input {
 
 struct Member::Row {
   Event event;
-  Handler in[static_cast<size_t>(MemberState::kClosed) + 1];
+  uint32_t states;  // bit n = MemberState n
+  Handler handler;
 };
 
-// One row for each event, one column for each state. Why `_` is right where it stands: a boundary reached while idle was refused a moment
-// ago (OnArmed had the lock first); the application is held in waiting, snapshotting and discarding, so it cannot come to another boundary
-// there, unless it is quiet; Poll and ArmAt come only after Committed or Drop of the save before; Go while idle is late, the boundary was
-// left; the rest are duplicates.
-#define _ &Member::Ignore
-#define H(handler) &Member::handler
+// The first row that fits is taken. Each event's last row says why it is ignored in the states that are left.
+#define IN(...) StateSet({__VA_ARGS__})
+#define ELSEWHERE ~0u
+#define DO(handler) &Member::handler
 const Member::Row Member::kTransitions[] = {
     // clang-format off
-    // event                idle             arming           armed               waiting               cleared                    snapshotting           discarding           staged           draining           recorded           closed
-    {Event::kBoundary,    {_,               _,               H(ComeToWait),      _,                    H(TakeSnapshotAtBoundary), _,                     _,                   _,               _,                 _,                 _}},
-    {Event::kQuietBegin,  {_,               _,               H(TellMode),        _,                    H(TellMode),               _,                     _,                   _,               _,                 _,                 _}},
-    {Event::kQuietEnd,    {_,               _,               H(TellMode),        H(HoldApplication),   H(TellMode),               H(HoldApplication),    H(HoldApplication),  _,               _,                 _,                 _}},
-    {Event::kFinalized,   {_,               _,               H(FinalizeArmed),   _,                    H(FinalizeCleared),        _,                     _,                   _,               _,                 _,                 _}},
-    {Event::kWaitExpired, {_,               _,               _,                  H(LeaveBoundary),     _,                         _,                     _,                   _,               _,                 _,                 _}},
-    {Event::kPoll,        {H(TellCount),    _,               _,                  _,                    _,                         _,                     H(TellCountLater),   _,               _,                 _,                 _}},
-    {Event::kArmAt,       {H(StartArming),  _,               _,                  _,                    _,                         _,                     _,                   _,               _,                 _,                 _}},
-    {Event::kArmed,       {_,               H(FinishArming), _,                  _,                    _,                         _,                     _,                   _,               _,                 _,                 _}},
-    {Event::kGo,          {_,               _,               H(Clear),           H(TakeSnapshotAtGo),  _,                         _,                     _,                   _,               _,                 _,                 _}},
-    {Event::kDrain,       {_,               _,               _,                  _,                    _,                         _,                     _,                   H(BeginDrain),   _,                 _,                 _}},
-    {Event::kCommitted,   {_,               _,               _,                  _,                    _,                         _,                     _,                   _,               _,                 H(EndCommitted),   _}},
-    {Event::kDrop,        {_,               H(ForgetArmed),  H(ForgetArmed),     H(ForgetWaiting),     H(ForgetArmed),            H(ForgetSnapshotting), _,                   H(ForgetStaged), H(ForgetComplete), H(ForgetComplete), _}},
-    {Event::kSnapshotted, {_,               _,               _,                  _,                    _,                         H(FinishSnapshot),     H(FinishDiscarding), _,               _,                 _,                 _}},
-    {Event::kDrained,     {_,               _,               _,                  _,                    _,                         _,                     _,                   _,               H(FinishDrain),    _,                 _}},
-    {Event::kStale,       {_,               _,               _,                  _,                    _,                         _,                     _,                   _,               _,                 _,                 _}},
+    {Event::kBoundary,    IN(kArmed),               DO(ComeToWait)},
+    {Event::kBoundary,    IN(kCleared),             DO(TakeSnapshotAtBoundary)},
+    {Event::kBoundary,    ELSEWHERE,                DO(Ignore)},  // OnArmed had the lock first and refused; or dropped a moment ago
+    {Event::kQuietBegin,  IN(kArmed, kCleared),     DO(TellMode)},
+    {Event::kQuietBegin,  ELSEWHERE,                DO(Ignore)},  // the next Poll tells
+    {Event::kQuietEnd,    IN(kArmed, kCleared),     DO(TellMode)},
+    {Event::kQuietEnd,    IN(kWaiting, kSnapshotting, kDiscarding), DO(HoldApplication)},
+    {Event::kQuietEnd,    ELSEWHERE,                DO(Ignore)},  // nothing depends on the state standing still
+    {Event::kFinalized,   IN(kArmed),               DO(FinalizeArmed)},
+    {Event::kFinalized,   IN(kCleared),             DO(FinalizeCleared)},
+    {Event::kFinalized,   ELSEWHERE,                DO(Ignore)},  // the leader is told in every state
+    {Event::kWaitExpired, IN(kWaiting),             DO(LeaveBoundary)},
+    {Event::kWaitExpired, ELSEWHERE,                DO(Ignore)},  // Go or Drop came first
+    {Event::kPoll,        IN(kIdle),                DO(TellCount)},
+    {Event::kPoll,        IN(kDiscarding),          DO(TellCountLater)},
+    {Event::kPoll,        ELSEWHERE,                DO(Ignore)},  // Committed or Drop of the save before comes first
+    {Event::kArmAt,       IN(kIdle),                DO(StartArming)},
+    {Event::kArmAt,       ELSEWHERE,                DO(Ignore)},  // as Poll
+    {Event::kArmed,       IN(kArming),              DO(FinishArming)},
+    {Event::kArmed,       ELSEWHERE,                DO(Ignore)},  // nothing asked for it
+    {Event::kGo,          IN(kArmed),               DO(Clear)},
+    {Event::kGo,          IN(kWaiting),             DO(TakeSnapshotAtGo)},
+    {Event::kGo,          ELSEWHERE,                DO(Ignore)},  // a duplicate
+    {Event::kDrain,       IN(kStaged),              DO(BeginDrain)},
+    {Event::kDrain,       ELSEWHERE,                DO(Ignore)},  // a duplicate
+    {Event::kCommitted,   IN(kRecorded),            DO(EndCommitted)},
+    {Event::kCommitted,   ELSEWHERE,                DO(Ignore)},  // a duplicate
+    {Event::kDrop,        IN(kArming, kArmed, kCleared), DO(ForgetArmed)},
+    {Event::kDrop,        IN(kWaiting),             DO(ForgetWaiting)},
+    {Event::kDrop,        IN(kSnapshotting),        DO(ForgetSnapshotting)},
+    {Event::kDrop,        IN(kStaged),              DO(ForgetStaged)},
+    {Event::kDrop,        IN(kDraining, kRecorded), DO(ForgetComplete)},
+    {Event::kDrop,        ELSEWHERE,                DO(Ignore)},  // there is nothing to forget
+    {Event::kSnapshotted, IN(kSnapshotting),        DO(FinishSnapshot)},
+    {Event::kSnapshotted, IN(kDiscarding),          DO(FinishDiscarding)},
+    {Event::kSnapshotted, ELSEWHERE,                DO(Ignore)},  // nothing asked for it
+    {Event::kDrained,     IN(kDraining),            DO(FinishDrain)},
+    {Event::kDrained,     ELSEWHERE,                DO(Ignore)},  // nothing asked for it
+    {Event::kStale,       ELSEWHERE,                DO(Ignore)},  // that id was forgotten: a late Go ends here
     // clang-format on
 };
-#undef _
-#undef H
+#undef IN
+#undef ELSEWHERE
+#undef DO
 
 // ---- entrances ----
 
+void Member::Dispatch(Event event, Input& in) {
+  const auto row = std::find_if(std::begin(kTransitions), std::end(kTransitions), [&](const Row& r) {
+    return r.event == event && (r.states >> static_cast<int>(state_) & 1);
+  });
+  assert(row != std::end(kTransitions));
+  (this->*row->handler)(in);
+}
+
 MemberActions Member::Run(Event event, Input& in) {
-  static_assert(std::size(kTransitions) == static_cast<size_t>(Event::kEvents));
-  (this->*kTransitions[static_cast<size_t>(event)].in[static_cast<size_t>(state_)])(in);
+  Dispatch(event, in);
   return std::exchange(out_, {});
 }
 
@@ -199,23 +238,22 @@ MemberActions Member::OnDrained(SaveId id, Result<std::string> record) {
 bool Member::holds_application() const {
   if (!held_) return false;
   if (mode_ == Mode::kFinal && !closed_) return true;
-  return state_ == MemberState::kWaiting || state_ == MemberState::kSnapshotting ||
-         state_ == MemberState::kDiscarding;
+  return state_ == kWaiting || state_ == kSnapshotting || state_ == kDiscarding;
 }
 
 std::optional<TimePoint> Member::wait_until() const {
   // In cairn_finalize the application has nothing better to do: the leader's word ends that wait.
-  if (state_ != MemberState::kWaiting || !held_ || mode_ == Mode::kFinal) return std::nullopt;
+  if (state_ != kWaiting || !held_ || mode_ == Mode::kFinal) return std::nullopt;
   return std::min(held_since_ + options_.boundary_wait, deadline_);
 }
 
 bool Member::at_rest() const {
   switch (state_) {
-    case MemberState::kSnapshotting:
-    case MemberState::kDiscarding:
-    case MemberState::kStaged:
-    case MemberState::kDraining:
-    case MemberState::kRecorded:
+    case kSnapshotting:
+    case kDiscarding:
+    case kStaged:
+    case kDraining:
+    case kRecorded:
       return false;
     default:
       return requests_ == 0;
@@ -226,7 +264,7 @@ bool Member::at_rest() const {
 
 // No save is under way here any more.
 void Member::Rest() {
-  state_ = closed_ ? MemberState::kClosed : MemberState::kIdle;
+  state_ = closed_ ? kClosed : kIdle;
   id_ = 0;
   if (mode_ != Mode::kFinal) held_ = false;
 }
@@ -253,7 +291,7 @@ void Member::StartArming(Input& in) {
   boundary_ = m.boundary;
   // The leader's limit is at most some hours; anything larger must not overflow.
   deadline_ = in.now + std::min<Nanoseconds>(m.time_left, std::chrono::hours(24 * 365));
-  state_ = MemberState::kArming;
+  state_ = kArming;
   out_.emplace_back(Arm{boundary_});
 }
 
@@ -267,13 +305,13 @@ void Member::FinishArming(Input& in) {
   Emit(Ack{id_});
   if (count == boundary_ || mode_ == Mode::kFinal) {
     out_.emplace_back(Disarm{});
-    state_ = MemberState::kWaiting;
+    state_ = kWaiting;
   } else {
-    state_ = MemberState::kArmed;
+    state_ = kArmed;
   }
 }
 
-void Member::Clear(Input&) { state_ = MemberState::kCleared; }
+void Member::Clear(Input&) { state_ = kCleared; }
 
 void Member::HoldApplication(Input& in) {
   held_ = true;
@@ -283,11 +321,11 @@ void Member::HoldApplication(Input& in) {
 void Member::ComeToWait(Input& in) {
   HoldApplication(in);
   out_.emplace_back(Disarm{});
-  state_ = MemberState::kWaiting;
+  state_ = kWaiting;
 }
 
 void Member::Snapshot() {
-  state_ = MemberState::kSnapshotting;
+  state_ = kSnapshotting;
   out_.emplace_back(TakeSnapshot{id_, boundary_, mode_});
 }
 
@@ -303,7 +341,7 @@ void Member::TellMode(Input&) { Emit(Count{id_, rest_count_, {}, mode_}); }
 
 void Member::FinalizeArmed(Input&) {
   out_.emplace_back(Disarm{});
-  state_ = MemberState::kWaiting;
+  state_ = kWaiting;
 }
 
 void Member::FinalizeCleared(Input&) {
@@ -323,7 +361,7 @@ void Member::FinishSnapshot(Input& in) {
     return End(Outcome::kDropped, in.status.message());
   }
   Emit(Staged{id_, boundary_, label_, mode_ == Mode::kFinal});
-  state_ = MemberState::kStaged;
+  state_ = kStaged;
   if (mode_ != Mode::kFinal) held_ = false;
 }
 
@@ -336,7 +374,7 @@ void Member::FinishDiscarding(Input&) {
 }
 
 void Member::BeginDrain(Input& in) {
-  state_ = MemberState::kDraining;
+  state_ = kDraining;
   out_.emplace_back(StartDrain{id_, std::move(std::get<Drain>(in.message).attempt)});
 }
 
@@ -346,7 +384,7 @@ void Member::FinishDrain(Input& in) {
     return End(Outcome::kLocal, in.status.message());
   }
   Emit(Record{id_, std::move(in.text)});
-  state_ = MemberState::kRecorded;
+  state_ = kRecorded;
 }
 
 void Member::EndCommitted(Input&) { End(Outcome::kCommitted, {}); }
@@ -358,7 +396,7 @@ void Member::ForgetArmed(Input&) {
 
 void Member::ForgetWaiting(Input&) { Rest(); }
 
-void Member::ForgetSnapshotting(Input&) { state_ = MemberState::kDiscarding; }
+void Member::ForgetSnapshotting(Input&) { state_ = kDiscarding; }
 
 void Member::ForgetStaged(Input& in) { End(in.all_staged ? Outcome::kLocal : Outcome::kDropped, in.text); }
 
@@ -370,8 +408,8 @@ void Member::CloseWith(const Status& status) {
   closed_ = status;
   late_count_.reset();
   Input drop{.text = status.message(), .all_staged = true};
-  (this->*kTransitions[static_cast<size_t>(Event::kDrop)].in[static_cast<size_t>(state_)])(drop);
-  if (state_ == MemberState::kIdle) state_ = MemberState::kClosed;
+  Dispatch(Event::kDrop, drop);
+  if (state_ == kIdle) state_ = kClosed;
   out_.emplace_back(Closed{status});
   for (; requests_ > 0; --requests_)
     out_.emplace_back(Answered{status.ok() ? Status(Code::kUnavailable, "the run is finished") : status});

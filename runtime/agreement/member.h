@@ -176,6 +176,7 @@ class Member {
   void ForgetStaged(Input& in);
   void ForgetComplete(Input& in);
 
+  void Dispatch(Event event, Input& in);
   MemberActions Run(Event event, Input& in);
   void Rest();
   void Snapshot();

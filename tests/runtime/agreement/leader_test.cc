@@ -110,7 +110,7 @@ TEST_F(LeaderTest, ANackTriesAgainUnderANewIdWithADoubledMargin) {
   EXPECT_EQ(Told<Drop>(again).at(0).id, 1u);
   EXPECT_THAT(Told<Poll>(again), ElementsAre(Poll{2}));
   EXPECT_EQ(Told<ArmAt>(CountAll(2, 55)).at(0).boundary, 102 + 2 * 4);
-  EXPECT_TRUE(leader.OnMessage(0, Ack{1}, At(56)).empty()) << "an answer to the first try";
+  EXPECT_TRUE(leader.OnMessage(0, Nack{1, 120}, At(56)).empty()) << "an answer to the first try";
   leader.OnMessage(0, Nack{2, 120}, At(60));
   EXPECT_EQ(Told<ArmAt>(CountAll(3, 85)).at(0).boundary, 102 + 4 * 4);
 }
@@ -160,6 +160,15 @@ TEST_F(LeaderTest, MembersThatComeToRestShortOfTheBoundaryAreSavedWhereTheyStand
   const auto again = leader.OnMessage(2, Count{1, 104, {}, Mode::kQuiet}, At(32));
   EXPECT_EQ(Told<Drop>(again).at(0).id, 1u);
   EXPECT_THAT(Told<Poll>(again), ElementsAre(Poll{2}));
+}
+
+TEST_F(LeaderTest, MembersThatStandStillAtTheBoundaryItselfAreLeftAlone) {
+  Ask(kTriggerRequest);
+  FromAll(25, [](Rank) { return Count{1, 80, milliseconds(10), Mode::kQuiet}; });
+  FromAll(25, [](Rank) { return Ack{1}; });
+  leader.OnMessage(0, Staged{1, 80, 7, false}, At(26));
+  EXPECT_TRUE(leader.OnMessage(0, Finalized{80}, At(27)).empty());
+  EXPECT_EQ(leader.state(), LeaderState::kStaging);
 }
 
 TEST_F(LeaderTest, AnAbortBeforeGoTriesAgainFurtherOff) {
@@ -390,6 +399,20 @@ TEST_F(LeaderTest, AMemberGoneAfterItsRecordDoesNotHinderTheCommit) {
   EXPECT_EQ(Told<Committed>(end).size(), 1u);
   EXPECT_EQ(Told<Close>(end).size(), 1u);
   EXPECT_EQ(leader.state(), LeaderState::kClosed);
+}
+
+TEST_F(LeaderTest, AMemberGoneBeforeAllHaveStagedEndsTheSaveAtOnce) {
+  ReachStaging();
+  leader.OnMessage(1, Staged{1, 106, 7, false}, At(26));
+  const auto end = leader.OnGone(1, "exit", At(30));
+  EXPECT_FALSE(Told<Drop>(end).at(0).all_staged);
+  EXPECT_EQ(leader.state(), LeaderState::kClosed);
+}
+
+TEST_F(LeaderTest, AMemberGoneWhileTheDirectoryIsMadeEndsTheSave) {
+  ReachPreparing();
+  EXPECT_TRUE(Told<Drop>(leader.OnGone(1, "exit", At(30))).at(0).all_staged);
+  EXPECT_TRUE(leader.OnPrepared(1, std::string("a"), At(31)).empty());
 }
 
 TEST_F(LeaderTest, AMemberGoneWhileNothingIsUnderWayEndsSavingAtOnce) {

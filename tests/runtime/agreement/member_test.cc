@@ -127,6 +127,16 @@ TEST_F(MemberTest, AGoAfterTheMemberHasLeftTheBoundaryIsIgnored) {
   EXPECT_THAT(Tell(Drop{1, false, "aborted"}), IsEmpty());
 }
 
+TEST_F(MemberTest, MessagesOfAnotherIdDoNothing) {
+  ReachWaiting();
+  EXPECT_THAT(Tell(Go{2}), IsEmpty());
+  EXPECT_THAT(Tell(Drop{2, false, "x"}), IsEmpty());
+  EXPECT_TRUE(member.holds_application());
+  Tell(Go{1});
+  EXPECT_THAT(member.OnSnapshotted(2, OkStatus()), IsEmpty());
+  EXPECT_EQ(member.state(), MemberState::kSnapshotting);
+}
+
 TEST_F(MemberTest, ADropReleasesOrDisarmsTheMember) {
   ReachArmed();
   EXPECT_EQ(Of<Disarm>(Tell(Drop{1, false, "x"})).size(), 1u);

@@ -253,7 +253,8 @@ class Job {
     if (!until) return;
     const Nanoseconds at = until->time_since_epoch();
     Check(at <= p.held_since + kBoundaryWait, "waits beyond the bound", p.rank);
-    Check(now_ <= std::max({at, p.held_since, p.last_pause_end}) + milliseconds(1), "waits on after its bound", p.rank);
+    Check(now_ <= std::max({at, p.held_since, p.last_pause_end}) + milliseconds(1),
+          "waits on after its bound", p.rank);
     At(std::max(at, now_), [this, &p] {
       InProcess(p, [this, &p] { Locked(p, [this, &p] { Do(p, p.member.OnWaitExpired(Now())); }); });
     });
@@ -413,7 +414,10 @@ class Job {
       Check(due.has_value() || leader_->state() == LeaderState::kIdle ||
                 leader_->state() == LeaderState::kClosed,
             "a leader state without deadline", 0);
-      DoLeader(leader_->OnTick(Now()));
+      // More than once, since the save that follows may have no time left either.
+      for (int i = 0; i < 4; ++i) DoLeader(leader_->OnTick(Now()));
+      Check(!leader_->next_tick() || *leader_->next_tick() > Now(),
+            "a deadline has passed and nothing happened", 0);
       At(now_ + milliseconds(1), [this] { Tick(); });
     });
   }
@@ -441,7 +445,14 @@ class Job {
     if (p.rank != 0) {
       p.to_leader += Upto(milliseconds(5));
       return At(std::max(p.to_leader, now_), [this, &p] {
-        InProcess(*ranks_[0], [this, &p] { DoLeader(leader_->OnGone(p.rank, "killed", Now())); });
+        InProcess(*ranks_[0], [this, &p] {
+          DoLeader(leader_->OnGone(p.rank, "killed", Now()));
+          const LeaderState s = leader_->state();
+          const bool recorded = s == LeaderState::kDraining && shots_[leader_->id()][p.rank].drained;
+          Check(recorded || s == LeaderState::kCommitting || s == LeaderState::kFinishing ||
+                    s == LeaderState::kClosed,
+                "the leader waits for a dead rank", p.rank);
+        });
       });
     }
     for (auto& other : ranks_) {
@@ -466,6 +477,7 @@ class Job {
   int64_t spread_ = 0, quiet_every_ = 0, finish_early_ = 0, last_count_ = 0;
   std::map<SaveId, std::map<Rank, Shot>> shots_;
   std::set<SaveId> committed_;
+  std::set<Rank> suspects_;
 };
 
 TEST(AgreementSimulation, NoRandomRunBreaksAnInvariant) {
