@@ -88,14 +88,18 @@ Status Session::Connect() {
 
 Session::~Session() {
   if (!loop_) return;
-  if (inside_) return LeaveBehind();
+  if (inside_) {
+    LeaveBehind();
+    return;
+  }
   (void)Wait(kExitDrainBound);
   auto gone = std::make_shared<std::promise<void>>();
   auto future = gone->get_future();
   loop_->Post([this, gone] { Depart([gone] { gone->set_value(); }); });
   if (future.wait_for(kGoodbyeBound) != std::future_status::ready) {
     log_->Warn("the directory does not answer; leaving without a goodbye");
-    return LeaveBehind();
+    LeaveBehind();
+    return;
   }
   worker_.reset();
   if (coordinator_) coordinator_->JoinClerk();
