@@ -1,0 +1,154 @@
+// The host process's hand-over, over a real pair.
+#include "runtime/host/host.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "runtime/host/host_protocol.h"
+#include "tests/runtime/control/world.h"
+
+namespace cairn {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+using Environment = std::map<std::string, std::string>;
+
+// `cairn host --fd` as a child, with a folder of its own as HOME and working directory.
+class HostProcess {
+ public:
+  explicit HostProcess(const Environment& environment) {
+    std::string name = std::filesystem::temp_directory_path() / "cairn-hand-over-XXXXXX";
+    home = mkdtemp(name.data());
+    int pair[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    fd_ = pair[0];
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(pair[0]);
+      setenv("HOME", home.c_str(), 1);
+      unsetenv("XDG_STATE_HOME");
+      if (chdir(home.c_str()) != 0) _exit(9);
+      for (const auto& [key, value] : environment) setenv(key.c_str(), value.c_str(), 1);
+      HostOptions options;
+      options.fd = pair[1];
+      options.listen = "127.0.0.1";
+      _exit(HostMain(options));
+    }
+    close(pair[1]);
+  }
+  ~HostProcess() {
+    if (pid_ > 0) End();
+    std::filesystem::remove_all(home);
+  }
+
+  // The lines up to `end`, or all of them when the host ends by itself.
+  std::vector<std::string> Lines() {
+    std::string text;
+    char c;
+    pollfd p{fd_, POLLIN, 0};
+    while (!text.ends_with("\nend\n") && poll(&p, 1, 20000) == 1 && read(fd_, &c, 1) == 1) text += c;
+    std::vector<std::string> lines;
+    for (size_t at = 0; at < text.size();) {
+      const size_t newline = text.find('\n', at);
+      lines.push_back(text.substr(at, newline - at));
+      at = newline == std::string::npos ? text.size() : newline + 1;
+    }
+    return lines;
+  }
+
+  // srun ends; the host's exit code.
+  int End() {
+    close(fd_);
+    int status = -1;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  std::string home;
+
+ private:
+  int fd_ = -1;
+  pid_t pid_ = -1;
+};
+
+std::string Value(const std::vector<std::string>& lines, const std::string& name) {
+  const std::string prefix = "env " + name + "=";
+  for (const std::string& line : lines) {
+    if (line.starts_with(prefix)) return line.substr(prefix.size());
+  }
+  return "(absent)";
+}
+
+TEST(HostMain, HandsOverTheEnvironmentServesAndEndsWithThePair) {
+  HostProcess host(Environment{{"CAIRN_PLUGIN_CAIRN_CHECKPOINT", "10m"}, {"CAIRN_DIR", "run7"}});
+  const auto lines = host.Lines();
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines.back(), "end");
+  EXPECT_EQ(Value(lines, "SLURM_CAIRN_CHECKPOINT"), "10m");
+  EXPECT_EQ(Value(lines, "SLURM_CAIRN_KEY"), "0.0.0");
+  EXPECT_EQ(Value(lines, "SLURM_CAIRN_DIR"), (std::filesystem::canonical(host.home) / "run7").string());
+
+  FabricOptions options;
+  options.key = Value(lines, "SLURM_CAIRN_KEY");
+  options.token = *Secret::FromHex(Value(lines, "SLURM_CAIRN_TOKEN"));
+  options.rendezvous = Value(lines, "SLURM_CAIRN_RENDEZVOUS");
+  Member member(options);
+  ASSERT_TRUE(member.AwaitReady()->status.ok());
+  ASSERT_TRUE(member.Do([](Fabric* f) { return f->SendToHost(CauseQuery::kType, EncodeHostMessage(CauseQuery{7, 0})); }).ok());
+  const auto reply = member.Await([](const Event& e) { return e.kind == Event::kHost; });
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->type, CauseReply::kType);
+  EXPECT_EQ(DecodeHostMessage<CauseReply>(reply->text)->id, 7u);
+  ASSERT_TRUE(member.Do([](Fabric* f) { return f->SendToHost(Saved::kType, EncodeHostMessage(Saved{"/d", "main", 120})); }).ok());
+  ASSERT_TRUE(member.Do([](Fabric* f) { return f->SendToHost(CauseQuery::kType, EncodeHostMessage(CauseQuery{8, 0})); }).ok());
+  ASSERT_TRUE(member.Await([](const Event& e) { return e.kind == Event::kHost; }).has_value());  // so the line before it was taken
+
+  std::ifstream registry(host.home + "/.local/state/cairn/runs.jsonl");
+  std::string started, saved;
+  ASSERT_TRUE(std::getline(registry, started) && std::getline(registry, saved));
+  EXPECT_THAT(started, StartsWith(R"({"event":"start","job":0,"step":0,"restart":0,"dir":")"));
+  EXPECT_THAT(saved, StartsWith(R"({"event":"saved")"));
+  EXPECT_THAT(saved, HasSubstr(R"("saved_step":120)"));
+  EXPECT_EQ(host.End(), 0);
+}
+
+TEST(HostMain, FailsTheStepForARefusedValue) {
+  HostProcess host(Environment{{"CAIRN_CHECKPOINT", "10x"}});
+  const auto lines = host.Lines();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], StartsWith("fail CAIRN_CHECKPOINT=10x"));
+  EXPECT_EQ(host.End(), 1);
+}
+
+TEST(HostMain, FailsTheStepForADirectoryThatTheSiteDoesNotAllow) {
+  HostProcess host(Environment{{"CAIRN_CHECKPOINT", "on"}, {"CAIRN_DIR", "/elsewhere"}, {"CAIRN_SITE_DIRS", "/scratch:/work"}});
+  const auto lines = host.Lines();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0], "fail --checkpoint-dir=/elsewhere is refused: this site keeps checkpoints only below /scratch:/work");
+}
+
+TEST(HostMain, StepsAsideOnItsOwnFaultsUnlessProtectionIsRequired) {
+  const Socket taken = std::move(*ListenTcp("127.0.0.1", 0, 0));
+  const std::string port = std::to_string(LocalPort(taken));
+  Environment environment = {{"CAIRN_CHECKPOINT", "on"}, {"CAIRN_DIR", "/d"}, {"CAIRN_SITE_PORTS", port + "-" + port}};
+  HostProcess lenient(environment);
+  environment["CAIRN_REQUIRE"] = "yes";
+  HostProcess strict(environment);
+  EXPECT_THAT(lenient.Lines(), testing::ElementsAre(StartsWith("off the host process cannot listen")));
+  EXPECT_THAT(strict.Lines(), testing::ElementsAre(StartsWith("fail the host process cannot listen")));
+}
+
+}  // namespace
+}  // namespace cairn
