@@ -72,7 +72,7 @@ TEST(Sidecar, TellsWhatWasStagedOnlyFromStagedOn) {
   EXPECT_EQ(DecodeSidecar(bytes.data(), bytes.size())->state, SlotState::kEmpty);
 }
 
-TEST(Sidecar, BeginVoidsTheSnapshotBeforeBeforeItTouchesAnythingElse) {
+TEST(Sidecar, IsVoidFromTheFirstStoreOfBegin) {
   // A process that died after the first store of Begin: the old fields are whole, the state says FILLING.
   Bytes bytes{};
   Sidecar sidecar(bytes.data());

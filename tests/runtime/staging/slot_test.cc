@@ -53,6 +53,7 @@ TEST(SlotPool, NeverRefillsTheOnlyCompleteSlot) {
     Slot* next = pool.Acquire(Save(id));
     ASSERT_NE(next, nullptr);
     EXPECT_NE(next, first);
+    EXPECT_EQ(pool.Acquire(Save(id + 100)), nullptr);  // rather no save than the only snapshot gone
     pool.Release(next);
   }
   EXPECT_EQ(first->sidecar().state(), SlotState::kStaged);
