@@ -134,7 +134,13 @@ class Leader {
 
  private:
   enum class Event : int;
-  struct Input;
+  struct Input {
+    TimePoint now;
+    Rank from = 0;
+    ToLeader message;
+    Status status;
+    std::string text;
+  };
   struct Row;
   using Handler = void (Leader::*)(Input&);
   static const Row kTransitions[];

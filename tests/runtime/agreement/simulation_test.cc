@@ -31,6 +31,11 @@ constexpr Nanoseconds kLastRequest = milliseconds(200);
 constexpr Nanoseconds kStepsCease = milliseconds(600);
 constexpr Nanoseconds kEnd = milliseconds(6000);
 constexpr int64_t kNever = -1;
+#ifdef CAIRN_SANITIZED
+constexpr int kSeeds = 300;
+#else
+constexpr int kSeeds = 2000;
+#endif
 
 struct Totals {
   int commits = 0, drops = 0, aborts = 0, nacks = 0, quiet_snapshots = 0, final_snapshots = 0, crashes = 0;
@@ -483,7 +488,7 @@ class Job {
 TEST(AgreementSimulation, NoRandomRunBreaksAnInvariant) {
   const char* one = std::getenv("CAIRN_SIMULATION_SEED");
   const uint64_t first = one ? std::strtoull(one, nullptr, 10) : 1;
-  const uint64_t last = one ? first : 2000;
+  const uint64_t last = one ? first : kSeeds;
   Totals totals;
   for (uint64_t seed = first; seed <= last; ++seed) {
     const std::string fault = Job(seed, totals, one != nullptr).Run();
@@ -491,13 +496,13 @@ TEST(AgreementSimulation, NoRandomRunBreaksAnInvariant) {
   }
   if (one) return;
   // The runs must have come to the places where something can break.
-  EXPECT_GT(totals.commits, 2000);
-  EXPECT_GT(totals.drops, 500);
-  EXPECT_GT(totals.aborts, 50);
-  EXPECT_GT(totals.nacks, 100);
-  EXPECT_GT(totals.quiet_snapshots, 100);
-  EXPECT_GT(totals.final_snapshots, 1000);
-  EXPECT_GT(totals.crashes, 200);
+  EXPECT_GT(totals.commits, kSeeds);
+  EXPECT_GT(totals.drops, kSeeds / 4);
+  EXPECT_GT(totals.aborts, kSeeds / 40);
+  EXPECT_GT(totals.nacks, kSeeds / 20);
+  EXPECT_GT(totals.quiet_snapshots, kSeeds / 20);
+  EXPECT_GT(totals.final_snapshots, kSeeds / 2);
+  EXPECT_GT(totals.crashes, kSeeds / 10);
   printf("commits %d, drops %d, aborts %d, nacks %d, quiet %d, final %d, crashes %d\n", totals.commits,
          totals.drops, totals.aborts, totals.nacks, totals.quiet_snapshots, totals.final_snapshots,
          totals.crashes);
