@@ -46,7 +46,8 @@ Status ValidateBox(const Index& index, const SavedBox& saved) {
     return Damage("a box of array " + std::to_string(saved.array) + ", which is not there");
   const ArraySpec& array = index.saved.arrays[saved.array];
   const auto bad = [&](std::string_view what) {
-    return Damage("array \"" + array.name + "\", box " + saved.box.ToString() + ": " + std::string(what));
+    return Damage("array \"" + array.name + "\", box at " + saved.box.offset.ToString() + " of " +
+                  saved.box.extent.ToString() + ": " + std::string(what));
   };
   if (saved.box.extent.size() != array.shape.size() || saved.box.offset.size() != array.shape.size()) {
     return bad("has another number of dimensions than the array");

@@ -128,8 +128,8 @@ Result<ShardLayout> LayOutShard(std::span<const ShardTensor> tensors) {
     }
     const auto bytes = CheckedBytes(t.box.extent, t.dtype);
     if (!bytes || *bytes == 0 || *bytes > static_cast<uint64_t>(INT64_MAX) - end) {
-      return Status(Code::kInvalid,
-                    "tensor " + Quoted(t.fqn) + ": box " + t.box.ToString() + " is empty or too large");
+      return Status(Code::kInvalid, "tensor " + Quoted(t.fqn) + ": extent " + t.box.extent.ToString() +
+                                        " is empty or too large");
     }
     layout.offsets[i] = end;
     layout.bytes[i] = *bytes;
