@@ -14,9 +14,12 @@ namespace {
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarn: return spdlog::level::warn;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
   }
   return spdlog::level::info;
 }
@@ -41,7 +44,9 @@ Log::Log(std::string_view setting, std::string_view prefix) : impl_(std::make_un
   impl_->logger->set_pattern(file_open ? "%Y-%m-%dT%H:%M:%S.%e " + tag + "%v" : tag + "%v");
   impl_->logger->flush_on(spdlog::level::debug);
   const bool debug = setting == "debug" || file_open;
-  impl_->logger->set_level(setting == "quiet" ? spdlog::level::warn : debug ? spdlog::level::debug : spdlog::level::info);
+  impl_->logger->set_level(setting == "quiet" ? spdlog::level::warn
+                           : debug            ? spdlog::level::debug
+                                              : spdlog::level::info);
   if (!fault.empty()) Warn("CAIRN_LOG=", setting, " cannot be written (", fault, "); logging to stderr");
 }
 
@@ -49,6 +54,8 @@ Log::~Log() = default;
 
 bool Log::Enabled(LogLevel level) const { return impl_->logger->should_log(ToSpdlog(level)); }
 
-void Log::WriteLine(LogLevel level, const std::string& line) { impl_->logger->log(ToSpdlog(level), "{}", line); }
+void Log::WriteLine(LogLevel level, const std::string& line) {
+  impl_->logger->log(ToSpdlog(level), "{}", line);
+}
 
 }  // namespace cairn

@@ -24,11 +24,17 @@ class Log {
   Log& operator=(const Log&) = delete;
 
   template <typename... Parts>
-  void Debug(const Parts&... parts) { Write(LogLevel::kDebug, parts...); }
+  void Debug(const Parts&... parts) {
+    Write(LogLevel::kDebug, parts...);
+  }
   template <typename... Parts>
-  void Info(const Parts&... parts) { Write(LogLevel::kInfo, parts...); }
+  void Info(const Parts&... parts) {
+    Write(LogLevel::kInfo, parts...);
+  }
   template <typename... Parts>
-  void Warn(const Parts&... parts) { Write(LogLevel::kWarn, parts...); }
+  void Warn(const Parts&... parts) {
+    Write(LogLevel::kWarn, parts...);
+  }
 
  private:
   template <typename... Parts>

@@ -26,22 +26,32 @@ std::string& LastError() {
 
 int ToAbi(Code code) {
   switch (code) {
-    case Code::kOk: return CAIRN_OK;
-    case Code::kInvalid: return CAIRN_E_INVALID;
-    case Code::kMismatch: return CAIRN_E_MISMATCH;
-    case Code::kDamage: return CAIRN_E_DAMAGE;
+    case Code::kOk:
+      return CAIRN_OK;
+    case Code::kInvalid:
+      return CAIRN_E_INVALID;
+    case Code::kMismatch:
+      return CAIRN_E_MISMATCH;
+    case Code::kDamage:
+      return CAIRN_E_DAMAGE;
     case Code::kBusy:
-    case Code::kFenced: return CAIRN_E_BUSY;
+    case Code::kFenced:
+      return CAIRN_E_BUSY;
     case Code::kNotFound:
     case Code::kExists:
     case Code::kPermission:
     case Code::kNoSpace:
-    case Code::kIo: return CAIRN_E_IO;
-    case Code::kTimeout: return CAIRN_E_TIMEOUT;
+    case Code::kIo:
+      return CAIRN_E_IO;
+    case Code::kTimeout:
+      return CAIRN_E_TIMEOUT;
     case Code::kUnavailable:
-    case Code::kCancelled: return CAIRN_E_PEER;
-    case Code::kOutOfMemory: return CAIRN_E_NO_MEMORY;
-    case Code::kInternal: return CAIRN_E_INTERNAL;
+    case Code::kCancelled:
+      return CAIRN_E_PEER;
+    case Code::kOutOfMemory:
+      return CAIRN_E_NO_MEMORY;
+    case Code::kInternal:
+      return CAIRN_E_INTERNAL;
   }
   return CAIRN_E_INTERNAL;
 }
@@ -153,7 +163,8 @@ CAIRN_API int cairn_active(const cairn_session* session) { return Live(session) 
 
 CAIRN_API int cairn_add_array(cairn_session* session, const char* name, const cairn_array* array) {
   return Guard([&] {
-    if (name == nullptr || array == nullptr) return Report({Code::kInvalid, "cairn_add_array: name or array is NULL"});
+    if (name == nullptr || array == nullptr)
+      return Report({Code::kInvalid, "cairn_add_array: name or array is NULL"});
     cairn::Session* const live = Live(session);
     if (live == nullptr) return CAIRN_OK + 0;
     if (live->restored()) return WrongState("cairn_add_array after cairn_restore: add everything before");
@@ -237,7 +248,9 @@ CAIRN_API int cairn_save(cairn_session* session, const char* tag) {
     if (!live->restored()) return WrongState("cairn_save before cairn_restore");
     const std::string name = tag == nullptr ? "" : tag;
     if (!name.empty() && !cairn::names::IsValidTag(name)) {
-      return Report({Code::kInvalid, "cairn_save: a tag is 1 to 100 of [A-Za-z0-9._+=-], not beginning with a dot: \"" + name + "\""});
+      return Report(
+          {Code::kInvalid,
+           "cairn_save: a tag is 1 to 100 of [A-Za-z0-9._+=-], not beginning with a dot: \"" + name + "\""});
     }
     live->Save(name);
     return CAIRN_OK + 0;
@@ -248,7 +261,8 @@ CAIRN_API int cairn_wait(cairn_session* session, int timeout_ms) {
   return Guard([&] {
     cairn::Session* const live = Live(session);
     if (live == nullptr) return CAIRN_OK + 0;
-    return Report(live->Wait(timeout_ms < 0 ? std::nullopt : std::optional(std::chrono::milliseconds(timeout_ms))));
+    return Report(
+        live->Wait(timeout_ms < 0 ? std::nullopt : std::optional(std::chrono::milliseconds(timeout_ms))));
   });
 }
 

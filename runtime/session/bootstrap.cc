@@ -59,11 +59,14 @@ Result<std::optional<Bootstrap>> ReadBootstrap(const GetEnv& get, int rank, int 
     out.rendezvous = get("SLURM_CAIRN_RENDEZVOUS").value_or("");
     out.key = get("SLURM_CAIRN_KEY").value_or("");
     if (out.rendezvous.empty() || out.key.empty()) {
-      return Status(Code::kInvalid, "SLURM_CAIRN_TOKEN is set but SLURM_CAIRN_RENDEZVOUS or SLURM_CAIRN_KEY is not: the environment was changed on its way");
+      return Status(Code::kInvalid,
+                    "SLURM_CAIRN_TOKEN is set but SLURM_CAIRN_RENDEZVOUS or SLURM_CAIRN_KEY is not: the "
+                    "environment was changed on its way");
     }
   }
   if (out.rank < 0 || out.rank >= out.world_size) {
-    return Status(Code::kInvalid, "rank " + std::to_string(out.rank) + " of " + std::to_string(out.world_size) + " members");
+    return Status(Code::kInvalid,
+                  "rank " + std::to_string(out.rank) + " of " + std::to_string(out.world_size) + " members");
   }
   if (out.settings.dir.empty()) return Status(Code::kInvalid, "no directory for checkpoints: set CAIRN_DIR");
   char host[256] = "localhost";

@@ -40,7 +40,8 @@ std::string WhatTriggers(const Settings& settings) {
   }
   if (settings.on & kTriggerInterval) {
     if (settings.interval) out.push_back("every " + FormatDuration(*settings.interval));
-    if (settings.interval_steps) out.push_back("every " + std::to_string(*settings.interval_steps) + " steps");
+    if (settings.interval_steps)
+      out.push_back("every " + std::to_string(*settings.interval_steps) + " steps");
     if (settings.interval_auto) out.emplace_back("at an automatic interval");
   }
   return Join(out);
@@ -61,12 +62,15 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
       keeper_(boot, session,
               {links_.log, links_.mailbox,
                [this](int rank, const Order& order) {
-                 OnLoop([this, rank, payload = EncodeSessionMessage(order)] { (void)links_.fabric->SendTo(rank, Order::kType, payload); });
+                 OnLoop([this, rank, payload = EncodeSessionMessage(order)] {
+                   (void)links_.fabric->SendTo(rank, Order::kType, payload);
+                 });
                },
                [this](const Identity& holder) {
                  auto answer = std::make_shared<std::promise<HolderInSlurm>>();
                  auto future = answer->get_future();
-                 if (holder.job.empty() || holder.cluster != boot_.identity.cluster) return HolderInSlurm::kUnknown;
+                 if (holder.job.empty() || holder.cluster != boot_.identity.cluster)
+                   return HolderInSlurm::kUnknown;
                  HolderQuery query;
                  query.job = static_cast<uint32_t>(std::strtoul(holder.job.c_str(), nullptr, 10));
                  query.step = static_cast<uint32_t>(std::strtoul(holder.step.c_str(), nullptr, 10));
@@ -135,23 +139,28 @@ void Coordinator::StartSaving(const Order& order) {
 void Coordinator::OnToLeader(int from, const std::string& payload) {
   auto message = agreement::DecodeToLeader(payload);
   if (!message.ok() || !leader_) {
-    links_.log->Debug("ignored from rank ", from, ": ", message.ok() ? "a message before the restore" : message.status().message());
+    links_.log->Debug("ignored from rank ", from, ": ",
+                      message.ok() ? "a message before the restore" : message.status().message());
     return;
   }
-  Carry(leader_->OnMessage(static_cast<agreement::Rank>(from), *std::move(message), std::chrono::steady_clock::now()));
+  Carry(leader_->OnMessage(static_cast<agreement::Rank>(from), *std::move(message),
+                           std::chrono::steady_clock::now()));
 }
 
 void Coordinator::Carry(agreement::LeaderActions actions) {
   const auto now = [] { return std::chrono::steady_clock::now(); };
   for (agreement::LeaderAction& action : actions) {
     if (auto* send = std::get_if<agreement::SendTo>(&action)) {
-      (void)links_.fabric->SendTo(static_cast<int>(send->to), kToMemberMessage, agreement::Encode(send->message));
+      (void)links_.fabric->SendTo(static_cast<int>(send->to), kToMemberMessage,
+                                  agreement::Encode(send->message));
     } else if (auto* all = std::get_if<agreement::Broadcast>(&action)) {
       (void)links_.fabric->Broadcast(kToMemberMessage, agreement::Encode(all->message));
     } else if (auto* prepare = std::get_if<agreement::Prepare>(&action)) {
       OnClerk([this, p = *prepare, now](Keeper& keeper) {
         auto attempt = keeper.Prepare(p.count);
-        OnLoop([this, p, attempt = std::move(attempt), now] { Carry(leader_->OnPrepared(p.id, attempt, now())); });
+        OnLoop([this, p, attempt = std::move(attempt), now] {
+          Carry(leader_->OnPrepared(p.id, attempt, now()));
+        });
       });
     } else if (auto* commit = std::get_if<agreement::Commit>(&action)) {
       OnClerk([this, c = std::move(*commit), now](Keeper& keeper) {
@@ -187,13 +196,15 @@ void Coordinator::OnSaveEnded(const agreement::SaveEnded& ended) {
   if (ended.status.ok() && last_save_) {
     const SaveReport& save = *last_save_;
     links_.log->Info("saved step ", save.step, " (", save.trigger, "): ", FormatBytes(save.bytes), ", stall ",
-                     FormatDuration(Nanoseconds(save.stall_ns)), ", written in ", FormatDuration(Nanoseconds(save.drain_ns)), ", ", save.name);
+                     FormatDuration(Nanoseconds(save.stall_ns)), ", written in ",
+                     FormatDuration(Nanoseconds(save.drain_ns)), ", ", save.name);
     last_failure_.clear();
     if (!told_host_) host_.Tell(Saved{.dir = boot_.settings.dir, .session = session_, .step = save.step});
     told_host_ = true;
   } else if (!ended.status.ok()) {
     last_failure_ = ended.status.message();
-    links_.log->Warn("no save (", TriggerName(ended.reason), "): ", last_failure_, ended.reason == kTriggerEnd ? "" : ". The job goes on");
+    links_.log->Warn("no save (", TriggerName(ended.reason), "): ", last_failure_,
+                     ended.reason == kTriggerEnd ? "" : ". The job goes on");
     OnClerk([reason = std::string(TriggerName(ended.reason)), why = last_failure_](Keeper& keeper) {
       keeper.Abandon();
       keeper.Journal("dropped", {{"trigger", Keeper::Quote(reason)}, {"why", Keeper::Quote(why)}});
@@ -221,9 +232,11 @@ void Coordinator::ScheduleInterval() {
   if (settings.interval_auto) {
     every = kFirstAutoInterval;
     if (last_save_) {
-      const double cost = 1e-9 * static_cast<double>(last_save_->stall_ns) + 1e-11 * static_cast<double>(last_save_->drain_ns);
+      const double cost = 1e-9 * static_cast<double>(last_save_->stall_ns) +
+                          1e-11 * static_cast<double>(last_save_->drain_ns);
       const double best = std::sqrt(2 * cost * kMeanSecondsBetweenInterruptions);
-      every = std::clamp(duration_cast<Nanoseconds>(std::chrono::duration<double>(best)), kMinAutoInterval, kMaxAutoInterval);
+      every = std::clamp(duration_cast<Nanoseconds>(std::chrono::duration<double>(best)), kMinAutoInterval,
+                         kMaxAutoInterval);
     }
   }
   if (every) interval_.Once(duration_cast<milliseconds>(*every));
@@ -235,18 +248,24 @@ void Coordinator::OnInterval() {
     // As many boundaries ahead as the agreement needs, so that the save falls on the multiple or soon after it.
     const int64_t lead = 2 + (progress.period.count() > 0 ? milliseconds(2) / progress.period : 0);
     if (progress.count + lead < next_interval_count_) return ScheduleInterval();
-    while (next_interval_count_ <= progress.count + lead) next_interval_count_ += *boot_.settings.interval_steps;
+    while (next_interval_count_ <= progress.count + lead)
+      next_interval_count_ += *boot_.settings.interval_steps;
   }
   links_.trigger(kTriggerInterval, agreement::kNoLimit);
 }
 
 void Coordinator::OnPeer(int rank, PeerState state, const std::string& why) {
   const bool ends = state == PeerState::kGone || state == PeerState::kLeft;
-  const bool over = closed_ || policy_.state() == ExitPolicy::State::kLeft || (leader_ && leader_->state() == agreement::LeaderState::kClosed);
+  const bool over = closed_ || policy_.state() == ExitPolicy::State::kLeft ||
+                    (leader_ && leader_->state() == agreement::LeaderState::kClosed);
   if (ends && !over) {
-    links_.log->Warn("rank ", rank, state == PeerState::kLeft ? " has left without cairn_finalize" : " is gone: " + why,
-                     "; this life makes no more saves. To resume, run the same command again with --checkpoint-dir=", boot_.settings.dir);
-    OnClerk([rank, why](Keeper& keeper) { keeper.Journal("gone", {{"rank", std::to_string(rank)}, {"why", Keeper::Quote(why)}}); });
+    links_.log->Warn(
+        "rank ", rank, state == PeerState::kLeft ? " has left without cairn_finalize" : " is gone: " + why,
+        "; this life makes no more saves. To resume, run the same command again with --checkpoint-dir=",
+        boot_.settings.dir);
+    OnClerk([rank, why](Keeper& keeper) {
+      keeper.Journal("gone", {{"rank", std::to_string(rank)}, {"why", Keeper::Quote(why)}});
+    });
   } else if (!ends) {
     links_.log->Debug("rank ", rank, " is ", PeerStateName(state), ": ", why);
   }
@@ -254,10 +273,14 @@ void Coordinator::OnPeer(int rank, PeerState state, const std::string& why) {
   const auto now = std::chrono::steady_clock::now();
   const auto member = static_cast<agreement::Rank>(rank);
   switch (state) {
-    case PeerState::kAlive: return Carry(leader_->OnRejoined(member, now));
-    case PeerState::kSuspect: return Carry(leader_->OnSuspect(member, now));
-    case PeerState::kGone: return Carry(leader_->OnGone(member, why, now));
-    case PeerState::kLeft: return Carry(leader_->OnGone(member, "left without cairn_finalize", now));
+    case PeerState::kAlive:
+      return Carry(leader_->OnRejoined(member, now));
+    case PeerState::kSuspect:
+      return Carry(leader_->OnSuspect(member, now));
+    case PeerState::kGone:
+      return Carry(leader_->OnGone(member, why, now));
+    case PeerState::kLeft:
+      return Carry(leader_->OnGone(member, "left without cairn_finalize", now));
   }
 }
 
@@ -265,7 +288,9 @@ void Coordinator::OnPeer(int rank, PeerState state, const std::string& why) {
 
 milliseconds Coordinator::Notice() const {
   if (boot_.settings.notice) return duration_cast<milliseconds>(*boot_.settings.notice);
-  const auto last = last_save_ ? duration_cast<milliseconds>(Nanoseconds(last_save_->stall_ns + last_save_->drain_ns)) : milliseconds(0);
+  const auto last =
+      last_save_ ? duration_cast<milliseconds>(Nanoseconds(last_save_->stall_ns + last_save_->drain_ns))
+                 : milliseconds(0);
   return seconds(20) + 3 * last;
 }
 
@@ -291,15 +316,22 @@ void Coordinator::AskCause() {
 
 void Coordinator::OnCause(const CauseReply& reply) {
   const auto before = policy_.state();
-  const auto action = policy_.OnCause({reply.cause, reply.seconds_left, reply.may_requeue, reply.why}, reply.batch);
-  if (before == ExitPolicy::State::kAsking && policy_.state() == ExitPolicy::State::kRunning) WatchDeadline(reply.seconds_left);
+  const auto action =
+      policy_.OnCause({reply.cause, reply.seconds_left, reply.may_requeue, reply.why}, reply.batch);
+  if (before == ExitPolicy::State::kAsking && policy_.state() == ExitPolicy::State::kRunning)
+    WatchDeadline(reply.seconds_left);
   if (action != ExitPolicy::Action::kNothing) {
     const std::string left = reply.seconds_left ? "; " + std::to_string(*reply.seconds_left) + " s left" : "";
-    const std::string what = reply.cause == Cause::kUnknown ? "SIGTERM of unknown cause" + (reply.why.empty() ? "" : " (" + reply.why + ")")
-                                                            : std::string(CauseName(reply.cause));
+    const std::string what =
+        reply.cause == Cause::kUnknown
+            ? "SIGTERM of unknown cause" + (reply.why.empty() ? "" : " (" + reply.why + ")")
+            : std::string(CauseName(reply.cause));
     links_.log->Info(what, left, action == ExitPolicy::Action::kFinalSave ? ": saving" : ": no save");
-    OnClerk([cause = std::string(CauseName(reply.cause)), why = reply.why, count = links_.progress().count](Keeper& keeper) {
-      keeper.Journal("ending", {{"cause", Keeper::Quote(cause)}, {"why", Keeper::Quote(why)}, {"count", std::to_string(count)}});
+    OnClerk([cause = std::string(CauseName(reply.cause)), why = reply.why,
+             count = links_.progress().count](Keeper& keeper) {
+      keeper.Journal(
+          "ending",
+          {{"cause", Keeper::Quote(cause)}, {"why", Keeper::Quote(why)}, {"count", std::to_string(count)}});
     });
   }
   Act(action);
@@ -309,12 +341,15 @@ void Coordinator::Act(ExitPolicy::Action action) {
   using Action = ExitPolicy::Action;
   const auto& verdict = policy_.verdict();
   switch (action) {
-    case Action::kNothing: return;
-    case Action::kAskCause: return AskCause();
+    case Action::kNothing:
+      return;
+    case Action::kAskCause:
+      return AskCause();
     case Action::kFinalSave: {
       if (!leader_) return Act(policy_.OnFinalSave(false, true));
       Nanoseconds left = kUnknownCauseBound;
-      if (verdict.seconds_left) left = std::max<Nanoseconds>(seconds(*verdict.seconds_left) - kGoodbye, seconds(1));
+      if (verdict.seconds_left)
+        left = std::max<Nanoseconds>(seconds(*verdict.seconds_left) - kGoodbye, seconds(1));
       return links_.trigger(verdict.cause == Cause::kTimeLimit ? kTriggerTimeLimit : kTriggerPreempt, left);
     }
     case Action::kRequeue:
@@ -330,17 +365,21 @@ void Coordinator::Act(ExitPolicy::Action action) {
     case Action::kAwaitKill:
       if (!policy_.requeued() && verdict.cause != Cause::kRequeued) {
         const std::string why = policy_.WhyNoRequeue();
-        links_.log->Info("not requeued by Cairn", why.empty() ? "" : " (" + why + ")",
-                         "; to resume, run the same command again with --checkpoint-dir=", boot_.settings.dir);
+        links_.log->Info(
+            "not requeued by Cairn", why.empty() ? "" : " (" + why + ")",
+            "; to resume, run the same command again with --checkpoint-dir=", boot_.settings.dir);
       }
       return Leave(LeaveOrder::kStay);
-    case Action::kLeave: return Leave(LeaveOrder::kTerminate);
-    case Action::kExit: return Leave(LeaveOrder::kExit);
+    case Action::kLeave:
+      return Leave(LeaveOrder::kTerminate);
+    case Action::kExit:
+      return Leave(LeaveOrder::kExit);
   }
 }
 
 void Coordinator::Leave(LeaveOrder::Kind kind) {
-  (void)links_.fabric->Broadcast(LeaveOrder::kType, EncodeSessionMessage(LeaveOrder{kind, boot_.settings.exit_code}));
+  (void)links_.fabric->Broadcast(LeaveOrder::kType,
+                                 EncodeSessionMessage(LeaveOrder{kind, boot_.settings.exit_code}));
 }
 
 // ---- the `cairn` command ----
@@ -356,16 +395,17 @@ void Coordinator::OnHost(uint16_t type, const std::string& payload) {
 // has ended.
 void Coordinator::OnControlRequest(const ControlRequest& request) {
   const json body = json::parse(request.body, nullptr, false);
-  const std::string op = body.is_object() && body.contains("op") && body["op"].is_string() ? body["op"].get<std::string>() : "";
+  const std::string op =
+      body.is_object() && body.contains("op") && body["op"].is_string() ? body["op"].get<std::string>() : "";
   if (op == "status") {
     host_.Tell(ControlReply{.id = request.id, .body = StatusJson()});
   } else if (op == "save" && leader_ && (boot_.settings.on & kTriggerRequest)) {
     saves_asked_.emplace(request.id, links_.progress().count);
     links_.trigger(kTriggerRequest, agreement::kNoLimit);
   } else {
-    const std::string why = op != "save"  ? "unknown request"
-                            : !leader_    ? "the job has not come to its first step yet"
-                                          : "this job does not save on request (--checkpoint-on)";
+    const std::string why = op != "save" ? "unknown request"
+                            : !leader_   ? "the job has not come to its first step yet"
+                                         : "this job does not save on request (--checkpoint-on)";
     host_.Tell(ControlReply{.id = request.id, .body = json{{"saved", false}, {"why", why}}.dump()});
   }
 }
@@ -398,8 +438,9 @@ std::string Coordinator::StatusJson() const {
               {"save", leader_ ? std::string(agreement::LeaderStateName(leader_->state())) : "not started"},
               {"ending", std::string(ExitStateName(policy_.state()))}};
   if (last_save_) {
-    out["last_save"] = {{"checkpoint", last_save_->name},     {"step", last_save_->step},         {"label", last_save_->label},
-                        {"trigger", last_save_->trigger},     {"bytes", last_save_->bytes},       {"stall_ns", last_save_->stall_ns},
+    out["last_save"] = {{"checkpoint", last_save_->name},  {"step", last_save_->step},
+                        {"label", last_save_->label},      {"trigger", last_save_->trigger},
+                        {"bytes", last_save_->bytes},      {"stall_ns", last_save_->stall_ns},
                         {"drain_ns", last_save_->drain_ns}};
   }
   if (!last_failure_.empty()) out["last_failure"] = last_failure_;

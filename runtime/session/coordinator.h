@@ -84,7 +84,7 @@ class Coordinator {
   std::string last_failure_;
   int64_t restored_step_ = 0;
   std::optional<int64_t> restored_before_;  // the step at which the life before this one began
-  int64_t next_interval_count_ = 0;  // with a setting in steps
+  int64_t next_interval_count_ = 0;         // with a setting in steps
   bool told_host_ = false;
   bool closed_ = false;
   Keeper keeper_;  // the clerk's, once it runs

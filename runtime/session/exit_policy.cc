@@ -4,12 +4,18 @@ namespace cairn {
 
 std::string_view ExitStateName(ExitPolicy::State state) {
   switch (state) {
-    case ExitPolicy::State::kRunning: return "running";
-    case ExitPolicy::State::kAsking: return "asking Slurm";
-    case ExitPolicy::State::kSaving: return "saving for the last time";
-    case ExitPolicy::State::kRequeueing: return "requeueing";
-    case ExitPolicy::State::kAwaitingKill: return "waiting for the end";
-    case ExitPolicy::State::kLeft: return "left";
+    case ExitPolicy::State::kRunning:
+      return "running";
+    case ExitPolicy::State::kAsking:
+      return "asking Slurm";
+    case ExitPolicy::State::kSaving:
+      return "saving for the last time";
+    case ExitPolicy::State::kRequeueing:
+      return "requeueing";
+    case ExitPolicy::State::kAwaitingKill:
+      return "waiting for the end";
+    case ExitPolicy::State::kLeft:
+      return "left";
   }
   return "?";
 }
@@ -18,14 +24,22 @@ ExitPolicy::Action ExitPolicy::OnSignal() {
   const bool first = !signalled_;
   signalled_ = true;
   switch (state_) {
-    case State::kRunning: state_ = State::kAsking; return Action::kAskCause;
-    case State::kAwaitingKill: state_ = State::kLeft; return Action::kLeave;
+    case State::kRunning:
+      state_ = State::kAsking;
+      return Action::kAskCause;
+    case State::kAwaitingKill:
+      state_ = State::kLeft;
+      return Action::kLeave;
     // The watch began the final save and now comes a signal: it may be a cancel.
-    case State::kSaving: return first ? Action::kAskCause : Action::kNothing;
+    case State::kSaving:
+      return first ? Action::kAskCause : Action::kNothing;
     // Slurm's own, which may overtake the answer to the requeue that caused it.
-    case State::kRequeueing: told_to_go_ = true; return Action::kNothing;
+    case State::kRequeueing:
+      told_to_go_ = true;
+      return Action::kNothing;
     case State::kAsking:
-    case State::kLeft: return Action::kNothing;
+    case State::kLeft:
+      return Action::kNothing;
   }
   return Action::kNothing;
 }
@@ -51,7 +65,8 @@ ExitPolicy::Action ExitPolicy::OnCause(const Verdict& verdict, bool batch) {
   }
   verdict_ = verdict;
   after_ = settings_.after != After::kAuto ? settings_.after : batch ? After::kRequeue : After::kWait;
-  const bool wanted = verdict.cause == Cause::kTimeLimit ? settings_.on & kTriggerTimeLimit : settings_.on & kTriggerPreempt;
+  const bool wanted =
+      verdict.cause == Cause::kTimeLimit ? settings_.on & kTriggerTimeLimit : settings_.on & kTriggerPreempt;
   if (!wanted) return AfterSave(false, true);
   state_ = State::kSaving;
   return Action::kFinalSave;
@@ -72,8 +87,8 @@ ExitPolicy::Action ExitPolicy::AfterSave(bool durable, bool moved_on) {
     state_ = State::kLeft;
     return Action::kExit;
   }
-  if (verdict_.cause != Cause::kRequeued && after_ == After::kRequeue && durable && verdict_.may_requeue && may_live_again_ &&
-      moved_on_) {
+  if (verdict_.cause != Cause::kRequeued && after_ == After::kRequeue && durable && verdict_.may_requeue &&
+      may_live_again_ && moved_on_) {
     state_ = State::kRequeueing;
     return Action::kRequeue;
   }

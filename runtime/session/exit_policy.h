@@ -32,11 +32,11 @@ class ExitPolicy {
   enum class Action {
     kNothing,
     kAskCause,
-    kFinalSave,   // request a save; its deadline is verdict().deadline
+    kFinalSave,  // request a save; its deadline is verdict().deadline
     kRequeue,
-    kAwaitKill,   // tell the members: stay, and run the program's own handler
-    kLeave,       // tell the members: SIGTERM's own effect, now
-    kExit,        // tell the members: leave with the user's code
+    kAwaitKill,  // tell the members: stay, and run the program's own handler
+    kLeave,      // tell the members: SIGTERM's own effect, now
+    kExit,       // tell the members: leave with the user's code
   };
 
   // What the host process said, and what follows from it.
@@ -48,12 +48,15 @@ class ExitPolicy {
   };
 
   // `after` with kAuto resolved by the answer's `batch`; `max_lives_reached`: no requeue for that reason.
-  ExitPolicy(const Settings& settings, bool may_live_again) : settings_(settings), may_live_again_(may_live_again) {}
+  ExitPolicy(const Settings& settings, bool may_live_again)
+      : settings_(settings), may_live_again_(may_live_again) {}
 
-  Action OnSignal();     // a SIGTERM reached a member
+  Action OnSignal();  // a SIGTERM reached a member
   Action OnDeadlineWatch();
   Action OnCause(const Verdict& verdict, bool batch);
-  Action OnFinalSave(bool durable, bool moved_on);  // moved_on: this life or the one before it got beyond the step at which it began
+  Action OnFinalSave(
+      bool durable,
+      bool moved_on);  // moved_on: this life or the one before it got beyond the step at which it began
   Action OnRequeued(bool requeued);
 
   State state() const { return state_; }

@@ -3,7 +3,8 @@
 namespace cairn {
 
 template <typename Query, typename Reply>
-void HostLink::Ask(Query query, std::chrono::milliseconds bound, std::function<void(std::optional<Reply>)> done) {
+void HostLink::Ask(Query query, std::chrono::milliseconds bound,
+                   std::function<void(std::optional<Reply>)> done) {
   const uint64_t id = query.id = next_id_++;
   Pending& pending = pending_[id];
   pending.done = [done = std::move(done)](const std::string* payload) {
@@ -16,8 +17,10 @@ void HostLink::Ask(Query query, std::chrono::milliseconds bound, std::function<v
   pending.bound->Once(sent ? bound : std::chrono::milliseconds(0));
 }
 
-void HostLink::AskCause(std::chrono::milliseconds notice, std::function<void(std::optional<CauseReply>)> done) {
-  Ask<CauseQuery, CauseReply>({.notice_ms = notice.count()}, std::chrono::milliseconds(3000), std::move(done));
+void HostLink::AskCause(std::chrono::milliseconds notice,
+                        std::function<void(std::optional<CauseReply>)> done) {
+  Ask<CauseQuery, CauseReply>({.notice_ms = notice.count()}, std::chrono::milliseconds(3000),
+                              std::move(done));
 }
 
 void HostLink::AskHolder(HolderQuery query, std::function<void(std::optional<HolderReply>)> done) {

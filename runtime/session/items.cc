@@ -25,20 +25,23 @@ Dims Reversed(const Dims& dims) {
   return out;
 }
 
-Result<LocalPiece> MakePiece(std::string_view name, const cairn_array& array, const cairn_piece& piece, int64_t element_bytes) {
+Result<LocalPiece> MakePiece(std::string_view name, const cairn_array& array, const cairn_piece& piece,
+                             int64_t element_bytes) {
   LocalPiece out;
   bool strided = false;
   for (int d = 0; d < array.ndim; ++d) {
     if (piece.extent[d] < 0 || piece.offset[d] < 0 || piece.offset[d] > array.shape[d] - piece.extent[d]) {
       return Wrong(name, "a piece covers " + std::to_string(piece.offset[d]) + ":" +
-                             std::to_string(piece.offset[d] + piece.extent[d]) + " in dimension " + std::to_string(d) +
-                             ", outside the global shape (" + std::to_string(array.shape[d]) + ")");
+                             std::to_string(piece.offset[d] + piece.extent[d]) + " in dimension " +
+                             std::to_string(d) + ", outside the global shape (" +
+                             std::to_string(array.shape[d]) + ")");
     }
     out.box.offset.push_back(piece.offset[d]);
     out.box.extent.push_back(piece.extent[d]);
     strided |= piece.stride[d] != 0;
   }
-  if (piece.data == nullptr && !out.box.empty()) return Wrong(name, "a piece that is not empty has no address");
+  if (piece.data == nullptr && !out.box.empty())
+    return Wrong(name, "a piece that is not empty has no address");
   const bool fortran = array.order == CAIRN_ORDER_FORTRAN;
   if (strided) {
     for (int d = 0; d < array.ndim; ++d) out.stride_bytes.push_back(piece.stride[d] * element_bytes);
@@ -63,22 +66,28 @@ Status Items::CheckName(std::string_view name) const {
 
 Status Items::AddArray(std::string_view name, const cairn_array& array) {
   CAIRN_RETURN_IF_ERROR(CheckName(name));
-  if (array.struct_size < sizeof(cairn_array)) return Wrong(name, "cairn_array.struct_size is not sizeof(cairn_array)");
-  if (array.dtype < 0 || array.dtype >= kDTypeCount) return Wrong(name, "unknown dtype " + std::to_string(array.dtype));
-  if (array.ndim < 0 || array.ndim > kMaxRank) return Wrong(name, "ndim must be 0 … " + std::to_string(kMaxRank));
+  if (array.struct_size < sizeof(cairn_array))
+    return Wrong(name, "cairn_array.struct_size is not sizeof(cairn_array)");
+  if (array.dtype < 0 || array.dtype >= kDTypeCount)
+    return Wrong(name, "unknown dtype " + std::to_string(array.dtype));
+  if (array.ndim < 0 || array.ndim > kMaxRank)
+    return Wrong(name, "ndim must be 0 … " + std::to_string(kMaxRank));
   if (array.order != CAIRN_ORDER_C && array.order != CAIRN_ORDER_FORTRAN) return Wrong(name, "unknown order");
-  if (array.piece_count < 0 || (array.piece_count > 0 && array.pieces == nullptr)) return Wrong(name, "pieces are missing");
+  if (array.piece_count < 0 || (array.piece_count > 0 && array.pieces == nullptr))
+    return Wrong(name, "pieces are missing");
   RegisteredArray item;
   item.spec.name = name;
   item.spec.dtype = static_cast<DType>(array.dtype);
   item.spec.fortran = array.order == CAIRN_ORDER_FORTRAN;
   for (int d = 0; d < array.ndim; ++d) {
-    if (array.shape[d] < 0) return Wrong(name, "the global shape is negative in dimension " + std::to_string(d));
+    if (array.shape[d] < 0)
+      return Wrong(name, "the global shape is negative in dimension " + std::to_string(d));
     item.spec.shape.push_back(array.shape[d]);
   }
   if (item.spec.fortran) item.spec.shape = Reversed(item.spec.shape);
   for (int p = 0; p < array.piece_count; ++p) {
-    CAIRN_ASSIGN_OR_RETURN(LocalPiece piece, MakePiece(name, array, array.pieces[p], DTypeBytes(item.spec.dtype)));
+    CAIRN_ASSIGN_OR_RETURN(LocalPiece piece,
+                           MakePiece(name, array, array.pieces[p], DTypeBytes(item.spec.dtype)));
     item.pieces.push_back(std::move(piece));
   }
   by_name_.emplace(name, static_cast<int>(order_.size()));
@@ -89,7 +98,8 @@ Status Items::AddArray(std::string_view name, const cairn_array& array) {
 
 Status Items::AddBlob(std::string_view name, void* data, size_t bytes, int policy) {
   CAIRN_RETURN_IF_ERROR(CheckName(name));
-  if (bytes > kMaxBlobBytes) return Wrong(name, "a blob has at most 64 KiB; use an array of CAIRN_U8 for more");
+  if (bytes > kMaxBlobBytes)
+    return Wrong(name, "a blob has at most 64 KiB; use an array of CAIRN_U8 for more");
   if (data == nullptr && bytes > 0) return Wrong(name, "the blob has no address");
   if (policy < CAIRN_BLOB_REFUSE || policy > CAIRN_BLOB_DROP) return Wrong(name, "unknown blob policy");
   by_name_.emplace(name, static_cast<int>(order_.size()));
@@ -100,7 +110,8 @@ Status Items::AddBlob(std::string_view name, void* data, size_t bytes, int polic
 
 Status Items::Update(int item, int piece, void* data) {
   if (item < 0 || static_cast<size_t>(item) >= order_.size()) {
-    return {Code::kInvalid, "there is no item " + std::to_string(item) + "; items are numbered in the order in which they were added"};
+    return {Code::kInvalid, "there is no item " + std::to_string(item) +
+                                "; items are numbered in the order in which they were added"};
   }
   const auto& position = order_[static_cast<size_t>(item)];
   if (const auto* blob = std::get_if<BlobPosition>(&position)) {

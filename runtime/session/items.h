@@ -53,8 +53,12 @@ class Items {
  private:
   Status CheckName(std::string_view name) const;
 
-  struct ArrayPosition { size_t index; };
-  struct BlobPosition { size_t index; };
+  struct ArrayPosition {
+    size_t index;
+  };
+  struct BlobPosition {
+    size_t index;
+  };
   std::vector<RegisteredArray> arrays_;
   std::vector<RegisteredBlob> blobs_;
   std::vector<std::variant<ArrayPosition, BlobPosition>> order_;

@@ -45,9 +45,10 @@ Status Keeper::Own() {
   CAIRN_ASSIGN_OR_RETURN(life_, Life::Begin(options));
   directory_ = life_->directory();
   if (!boot_.rendezvous.empty()) {
-    const Status written =
-        WriteControlFile(boot_.settings.dir, {boot_.rendezvous, boot_.key, session_, boot_.token.ControlKey()});
-    if (!written.ok()) links_.log->Warn("`cairn save` and `cairn status` will not reach this job: ", written.message());
+    const Status written = WriteControlFile(
+        boot_.settings.dir, {boot_.rendezvous, boot_.key, session_, boot_.token.ControlKey()});
+    if (!written.ok())
+      links_.log->Warn("`cairn save` and `cairn status` will not reach this job: ", written.message());
   }
   Journal("life", {{"job", Quote(boot_.identity.job)},
                    {"step", Quote(boot_.identity.step)},
@@ -63,9 +64,11 @@ Opened Keeper::Open() {
   const Status owned = Own();
   if (owned.ok()) {
     if (!there && !boot_.first_life) {
-      links_.log->Warn("this job was restarted, yet ", dir, " held no run. If an earlier life saved there, stop this job: a mount may be missing");
+      links_.log->Warn("this job was restarted, yet ", dir,
+                       " held no run. If an earlier life saved there, stop this job: a mount may be missing");
     }
-    links_.log->Info("protected: ", dir, ", epoch ", life_->epoch(), ", ", boot_.world_size, boot_.world_size == 1 ? " rank" : " ranks");
+    links_.log->Info("protected: ", dir, ", epoch ", life_->epoch(), ", ", boot_.world_size,
+                     boot_.world_size == 1 ? " rank" : " ranks");
     return {OkStatus(), life_->epoch()};
   }
   if (owned.code() == Code::kBusy || boot_.settings.require) return {owned, 0};
@@ -74,11 +77,13 @@ Opened Keeper::Open() {
     directory_ = *std::move(existing);
   } else if (existing.status().code() != Code::kNotFound) {
     // Whether checkpoints are at stake cannot be told: running on might start the run afresh.
-    return {existing.status().Annotate("the run's directory cannot be read, so it is not known whether there is something to resume; cure "
+    return {existing.status().Annotate("the run's directory cannot be read, so it is not known whether there "
+                                       "is something to resume; cure "
                                        "that, or give another --checkpoint-dir"),
             0};
   }
-  links_.log->Warn("NOT PROTECTED for now: ", owned.message(), ". The job goes on; every save will try again");
+  links_.log->Warn("NOT PROTECTED for now: ", owned.message(),
+                   ". The job goes on; every save will try again");
   return {OkStatus(), 0};
 }
 
@@ -130,7 +135,8 @@ Order Keeper::Restore() {
     if (!chosen.ok()) return stop(chosen.status());
     order = *std::move(chosen);
   } else if (boot_.settings.resume == Resume::kRequire && boot_.first_life) {
-    return stop(Stop(Code::kNotFound, "--checkpoint-resume=require: " + boot_.settings.dir + " holds no checkpoint"));
+    return stop(
+        Stop(Code::kNotFound, "--checkpoint-resume=require: " + boot_.settings.dir + " holds no checkpoint"));
   }
   parent_ = newest_;
   LookBack();
@@ -138,8 +144,12 @@ Order Keeper::Restore() {
     const Status published = PublishParent();
     if (!published.ok()) return stop(published);
   }
-  if (!order.restored) links_.log->Info("starting at step 0", start_over ? " (--checkpoint-resume=never)" : ": nothing to restore");
-  Journal("restore", {{"checkpoint", Quote(newest_)}, {"step", std::to_string(order.step)}, {"world_size", std::to_string(boot_.world_size)}});
+  if (!order.restored)
+    links_.log->Info("starting at step 0",
+                     start_over ? " (--checkpoint-resume=never)" : ": nothing to restore");
+  Journal("restore", {{"checkpoint", Quote(newest_)},
+                      {"step", std::to_string(order.step)},
+                      {"world_size", std::to_string(boot_.world_size)}});
   return order;
 }
 
@@ -158,7 +168,9 @@ Result<Order> Keeper::Choose(const RunDirectory& dir) {
       if (order.ok()) {
         newest_ = checkpoint.name;
         order->finished = finished && passed_over.empty();
-        if (order->finished) links_.log->Info("this run is finished: its last state (step ", order->step, ") is loaded, and there is nothing left to do");
+        if (order->finished)
+          links_.log->Info("this run is finished: its last state (step ", order->step,
+                           ") is loaded, and there is nothing left to do");
         return order;
       }
       outcome = order.status();
@@ -168,13 +180,15 @@ Result<Order> Keeper::Choose(const RunDirectory& dir) {
     passed_over = checkpoint.name;
   }
   if (exact) {
-    return Stop(Code::kNotFound, "--checkpoint-resume=" + std::to_string(settings.resume_step) + ": " + dir.path() +
-                                     " holds no good checkpoint of that step; `cairn ls " + dir.path() + "` lists what it has");
+    return Stop(Code::kNotFound, "--checkpoint-resume=" + std::to_string(settings.resume_step) + ": " +
+                                     dir.path() + " holds no good checkpoint of that step; `cairn ls " +
+                                     dir.path() + "` lists what it has");
   }
   const auto on_line = [](const Checkpoint& c) { return !c.orphan; };
   if (std::any_of(listing.checkpoints.begin(), listing.checkpoints.end(), on_line)) {
-    return Stop(Code::kDamage, "no checkpoint without damage is left in " + dir.path() + "; `cairn verify " + dir.path() +
-                                   "` says what is wrong with each. To start anew, give another --checkpoint-dir");
+    return Stop(Code::kDamage,
+                "no checkpoint without damage is left in " + dir.path() + "; `cairn verify " + dir.path() +
+                    "` says what is wrong with each. To start anew, give another --checkpoint-dir");
   }
   if (settings.resume == Resume::kRequire && boot_.first_life) {
     return Stop(Code::kNotFound, "--checkpoint-resume=require: " + dir.path() + " holds no checkpoint");
@@ -193,21 +207,28 @@ void Keeper::PassOver(const RunDirectory& dir, const std::string& name, const St
 Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
   const std::string title = checkpoint.name + " (step " + std::to_string(checkpoint.manifest.step) + ")";
   std::vector<BlobSpec> saved_blobs;
-  for (const BlobItem& blob : checkpoint.blobs.items) saved_blobs.push_back({blob.name, static_cast<int>(blob.policy)});
-  const std::vector<std::string> differences = CompareItems(checkpoint.index.saved.arrays, saved_blobs, state_);
+  for (const BlobItem& blob : checkpoint.blobs.items)
+    saved_blobs.push_back({blob.name, static_cast<int>(blob.policy)});
+  const std::vector<std::string> differences =
+      CompareItems(checkpoint.index.saved.arrays, saved_blobs, state_);
   if (!differences.empty()) {
-    return Stop(Code::kMismatch, "checkpoint " + title + " and the program differ:" + Joined(differences) +
-                                     "\nThe checkpoint is unchanged and good. Run the program that made it, or start anew with another "
-                                     "--checkpoint-dir (or, at the job's first life, --checkpoint-resume=never)");
+    return Stop(Code::kMismatch,
+                "checkpoint " + title + " and the program differ:" + Joined(differences) +
+                    "\nThe checkpoint is unchanged and good. Run the program that made it, or start anew "
+                    "with another "
+                    "--checkpoint-dir (or, at the job's first life, --checkpoint-resume=never)");
   }
   Order load{.kind = Order::kLoad, .path = checkpoint.path, .index_hash = checkpoint.manifest.index_hash};
   const bool same_world = checkpoint.manifest.world_size == static_cast<uint32_t>(boot_.world_size);
   for (const BlobItem& blob : checkpoint.blobs.items) {
     if (same_world) continue;
     if (blob.policy == BlobPolicy::kRefuse) {
-      return Stop(Code::kMismatch, "blob \"" + blob.name + "\" of checkpoint " + title + " belongs to " +
-                                       std::to_string(checkpoint.manifest.world_size) + " ranks and its policy is to refuse another number (" +
-                                       std::to_string(boot_.world_size) + " now). Run with as many ranks as then, or register it with another policy");
+      return Stop(Code::kMismatch,
+                  "blob \"" + blob.name + "\" of checkpoint " + title + " belongs to " +
+                      std::to_string(checkpoint.manifest.world_size) +
+                      " ranks and its policy is to refuse another number (" +
+                      std::to_string(boot_.world_size) +
+                      " now). Run with as many ranks as then, or register it with another policy");
     }
     load.reset.push_back(blob.name);
   }
@@ -225,18 +246,25 @@ Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
   Status worst;
   uint64_t read_bytes = 0;
   for (int rank = 0; rank < boot_.world_size; ++rank) {
-    CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter, links_.mailbox->Take(kOutcomeMessage, rank, kLoadBound));
+    CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
+                           links_.mailbox->Take(kOutcomeMessage, rank, kLoadBound));
     CAIRN_ASSIGN_OR_RETURN(const Outcome outcome, DecodeSessionMessage<Outcome>(letter.payload));
     read_bytes += outcome.read_bytes;
     if (outcome.status.ok() || (!worst.ok() && worst.code() != Code::kDamage)) continue;
-    if (worst.ok() || outcome.status.code() != Code::kDamage) worst = outcome.status.Annotate("rank " + std::to_string(rank));
+    if (worst.ok() || outcome.status.code() != Code::kDamage)
+      worst = outcome.status.Annotate("rank " + std::to_string(rank));
   }
-  if (!worst.ok()) return worst.code() == Code::kDamage ? worst : worst.Annotate("checkpoint " + title + " could not be loaded; it is not marked");
+  if (!worst.ok())
+    return worst.code() == Code::kDamage
+               ? worst
+               : worst.Annotate("checkpoint " + title + " could not be loaded; it is not marked");
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  links_.log->Info("resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ", FormatBytes(read_bytes), " read in ",
-                   FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ", checkpoint.manifest.world_size, " ranks then, ",
-                   boot_.world_size, " now");
-  for (const std::string& name : load.reset) links_.log->Info("blob \"", name, "\" is not restored: the number of ranks changed");
+  links_.log->Info("resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ",
+                   FormatBytes(read_bytes), " read in ",
+                   FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ",
+                   checkpoint.manifest.world_size, " ranks then, ", boot_.world_size, " now");
+  for (const std::string& name : load.reset)
+    links_.log->Info("blob \"", name, "\" is not restored: the number of ranks changed");
   Order order{.kind = Order::kProceed, .reset = load.reset, .restored = true};
   order.step = checkpoint.manifest.step;
   order.label = checkpoint.manifest.label;
@@ -279,12 +307,14 @@ Result<SaveReport> Keeper::Commit(const agreement::Commit& save) {
   manifest.parent = parent_.value_or("");
   manifest.tag = save.tags.empty() ? "" : save.tags.front();
   manifest.cairn_version = kVersion;
-  CAIRN_ASSIGN_OR_RETURN(manifest, cairn::Commit(life_->directory(), *attempt_, index, blobs, std::move(manifest)));
+  CAIRN_ASSIGN_OR_RETURN(manifest,
+                         cairn::Commit(life_->directory(), *attempt_, index, blobs, std::move(manifest)));
   newest_ = attempt_->name.ToString();
   attempt_.reset();
   for (const std::string& tag : save.tags) {
     const Status tagged = SetTag(life_->directory(), tag, newest_);
-    if (!tagged.ok()) links_.log->Warn("tag \"", tag, "\" could not be set on ", newest_, ": ", tagged.message());
+    if (!tagged.ok())
+      links_.log->Warn("tag \"", tag, "\" could not be set on ", newest_, ": ", tagged.message());
   }
   report.name = newest_;
   report.trigger = manifest.trigger;
@@ -312,7 +342,9 @@ Status Keeper::Finish() {
 void Keeper::Abandon() {
   if (!attempt_) return;
   const Status removed = cairn::Abandon(life_->directory(), *attempt_);
-  if (!removed.ok()) links_.log->Debug("the attempt ", attempt_->name.ToString(), " is left to the next life: ", removed.message());
+  if (!removed.ok())
+    links_.log->Debug("the attempt ", attempt_->name.ToString(),
+                      " is left to the next life: ", removed.message());
   attempt_.reset();
 }
 
@@ -323,9 +355,11 @@ void Keeper::Prune() {
     CAIRN_ASSIGN_OR_RETURN(std::set<std::string> kept, ReadPins(dir));
     CAIRN_ASSIGN_OR_RETURN(const auto tags, ReadTags(dir));
     for (const auto& [tag, checkpoint] : tags) kept.insert(checkpoint);
-    CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> leased, leases_.Leased(dir, std::chrono::steady_clock::now()));
+    CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> leased,
+                           leases_.Leased(dir, std::chrono::steady_clock::now()));
     kept.insert(leased.begin(), leased.end());
-    for (const std::string& name : PlanRetention(listing, life_->epoch(), *parent_, boot_.settings.keep_last, kept)) {
+    for (const std::string& name :
+         PlanRetention(listing, life_->epoch(), *parent_, boot_.settings.keep_last, kept)) {
       CAIRN_RETURN_IF_ERROR(PruneCheckpoint(dir, life_->epoch(), name));
       links_.log->Debug("pruned ", name);
       Journal("pruned", {{"checkpoint", Quote(name)}});
@@ -352,12 +386,15 @@ void Keeper::Close() {
 
 void Keeper::Journal(std::string_view event, const Fields& fields) {
   if (!directory_) return;
-  std::string line = "{\"event\":" + Quote(event) + ",\"time\":" + Quote(UtcNow()) + ",\"epoch\":" + std::to_string(life_ ? life_->epoch() : 0);
+  std::string line = "{\"event\":" + Quote(event) + ",\"time\":" + Quote(UtcNow()) +
+                     ",\"epoch\":" + std::to_string(life_ ? life_->epoch() : 0);
   for (const auto& [name, value] : fields) line += "," + Quote(name) + ":" + value;
   const Status written = directory_->Journal(line + "}");
   if (!written.ok()) links_.log->Debug("the journal was not written: ", written.message());
 }
 
-std::string Keeper::Quote(std::string_view text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string Keeper::Quote(std::string_view text) {
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 }  // namespace cairn

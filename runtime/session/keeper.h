@@ -63,8 +63,8 @@ class Keeper {
 
   void Abandon();  // the attempt that was prepared, when its save was dropped
   void Prune();
-  void Beat();     // every kBeatInterval
-  void Close();    // the last act
+  void Beat();   // every kBeatInterval
+  void Close();  // the last act
 
   // One line of journal.jsonl: event, time, epoch and the fields given (values are JSON texts).
   using Fields = std::vector<std::pair<std::string, std::string>>;
@@ -90,7 +90,7 @@ class Keeper {
   std::unique_ptr<Life> life_;             // nothing while the directory cannot be owned
   std::optional<RunDirectory> directory_;  // readable, owned or not
   State state_;
-  std::optional<Index> described_;    // the index of every save, but for the files' roots
+  std::optional<Index> described_;     // the index of every save, but for the files' roots
   std::optional<std::string> parent_;  // decided by Restore
   bool parent_published_ = false;
   std::optional<int64_t> restored_before_;

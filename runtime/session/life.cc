@@ -13,14 +13,18 @@ Status AwaitFree(const RunDirectory& dir, const EpochClaim& newest, const LifeOp
   BeatWatch watch;
   bool said = false;
   for (;;) {
-    const auto beat = watch.Observe(ReadBeat(dir.PathOf(names::AliveFile(newest.epoch))), std::chrono::steady_clock::now());
+    const auto beat =
+        watch.Observe(ReadBeat(dir.PathOf(names::AliveFile(newest.epoch))), std::chrono::steady_clock::now());
     switch (JudgeHolder(newest.holder, options.self, beat, in_slurm)) {
-      case Verdict::kFree: return OkStatus();
+      case Verdict::kFree:
+        return OkStatus();
       case Verdict::kHeld:
         return {Code::kBusy, dir.path() + " is in use by " + Describe(newest.holder) +
                                  ". Wait for it to end, or give this one another --checkpoint-dir"};
       case Verdict::kWait:
-        if (!said) options.say(dir.path() + " was last used by " + Describe(newest.holder) + "; waiting up to 30 s to see whether it lives");
+        if (!said)
+          options.say(dir.path() + " was last used by " + Describe(newest.holder) +
+                      "; waiting up to 30 s to see whether it lives");
         said = true;
         std::this_thread::sleep_for(std::chrono::seconds(1));
     }
@@ -36,7 +40,8 @@ Result<std::unique_ptr<Life>> Life::Begin(const LifeOptions& options) {
   CAIRN_ASSIGN_OR_RETURN(const uint32_t epoch, ClaimEpoch(dir, newest ? newest->epoch : 0, options.self));
   CAIRN_ASSIGN_OR_RETURN(BeatFile alive, BeatFile::Create(dir.PathOf(names::AliveFile(epoch)), dir.mode()));
   CAIRN_ASSIGN_OR_RETURN(const TakenOver taken, TakeOver(dir, epoch));
-  for (const std::string& name : taken.committed) options.say(name + " was committed while it was taken over: it counts");
+  for (const std::string& name : taken.committed)
+    options.say(name + " was committed while it was taken over: it counts");
   return std::unique_ptr<Life>(new Life(std::move(dir), epoch, std::move(alive)));
 }
 

@@ -17,7 +17,8 @@ Result<std::string> ReadIndex(const std::string& path) {
   const auto deadline = std::chrono::steady_clock::now() + LoadOptions().attribute_cache_bound;
   for (;;) {
     auto bytes = ReadAll(path, kMaxIndexBytes);
-    if (bytes.ok() || bytes.status().code() != Code::kNotFound || std::chrono::steady_clock::now() > deadline) return bytes;
+    if (bytes.ok() || bytes.status().code() != Code::kNotFound || std::chrono::steady_clock::now() > deadline)
+      return bytes;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
@@ -27,7 +28,8 @@ Result<std::string> ReadIndex(const std::string& path) {
 Result<LoadStats> LoadShare(const std::string& path, const Hash128& index_hash, const Items& items) {
   const std::string index_path = path + "/" + std::string(names::kIndex);
   CAIRN_ASSIGN_OR_RETURN(const std::string bytes, ReadIndex(index_path));
-  if (!(Hash128Of(bytes) == index_hash)) return Status(Code::kDamage, index_path + ": its content is not what the manifest says");
+  if (!(Hash128Of(bytes) == index_hash))
+    return Status(Code::kDamage, index_path + ": its content is not what the manifest says");
   CAIRN_ASSIGN_OR_RETURN(const Index index, DecodeIndex(bytes));
 
   std::unordered_map<std::string, uint32_t> saved;
@@ -37,7 +39,8 @@ Result<LoadStats> LoadShare(const std::string& path, const Hash128& index_hash, 
   for (const RegisteredArray& array : items.arrays()) {
     const auto it = saved.find(array.spec.name);
     if (it == saved.end() || !(index.saved.arrays[it->second] == array.spec)) {
-      return Status(Code::kMismatch, "array \"" + array.spec.name + "\" is not in the checkpoint as the program registered it");
+      return Status(Code::kMismatch, "array \"" + array.spec.name +
+                                         "\" is not in the checkpoint as the program registered it");
     }
     for (const LocalPiece& piece : array.pieces) {
       if (piece.box.empty()) continue;
@@ -48,7 +51,8 @@ Result<LoadStats> LoadShare(const std::string& path, const Hash128& index_hash, 
   CAIRN_ASSIGN_OR_RETURN(const LoadPlan plan, PlanLoad(index.saved, wanted));
   std::vector<SourceFile> files;
   for (const ShardRecord& file : index.files) {
-    files.push_back({path + "/" + names::Shard(file.number), path + "/" + names::Sums(file.number), file.bytes, file.sums_root});
+    files.push_back({path + "/" + names::Shard(file.number), path + "/" + names::Sums(file.number),
+                     file.bytes, file.sums_root});
   }
   return ExecuteLoad(plan, files, destinations);
 }

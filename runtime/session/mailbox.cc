@@ -34,8 +34,9 @@ Result<Mailbox::Letter> Mailbox::Take(uint16_t type, int from, std::chrono::mill
     }
     if (!broken_.ok()) return broken_;
     if (arrived_.wait_until(lock, deadline) == std::cv_status::timeout) {
-      return Status(Code::kTimeout, "no answer from " + (from < 0 ? "the other ranks" : "rank " + std::to_string(from)) + " within " +
-                                        std::to_string(bound.count() / 1000) + " s");
+      return Status(Code::kTimeout, "no answer from " +
+                                        (from < 0 ? "the other ranks" : "rank " + std::to_string(from)) +
+                                        " within " + std::to_string(bound.count() / 1000) + " s");
     }
   }
 }

@@ -29,7 +29,8 @@ json FromStatus(const Status& status) { return {static_cast<int>(status.code()),
 
 Status ToStatus(const json& in) {
   const int code = in.at(0).get<int>();
-  if (code < 0 || code > static_cast<int>(Code::kInternal)) throw std::invalid_argument("unknown status code");
+  if (code < 0 || code > static_cast<int>(Code::kInternal))
+    throw std::invalid_argument("unknown status code");
   return {static_cast<Code>(code), in.at(1).get<std::string>()};
 }
 
@@ -59,10 +60,10 @@ void FromJson(const json& in, Opened& m) {
 }
 
 json ToJson(const Order& m) {
-  return {{"kind", m.kind},         {"status", FromStatus(m.status)}, {"state", FromBytes(m.state)},
-          {"path", m.path},         {"index", FromHash(m.index_hash)}, {"blobs", FromBlobs(m.blobs)},
-          {"reset", m.reset},       {"restored", m.restored},         {"step", m.step},
-          {"label", m.label},       {"world", m.world_size_saved},    {"finished", m.finished}};
+  return {{"kind", m.kind},   {"status", FromStatus(m.status)},  {"state", FromBytes(m.state)},
+          {"path", m.path},   {"index", FromHash(m.index_hash)}, {"blobs", FromBlobs(m.blobs)},
+          {"reset", m.reset}, {"restored", m.restored},          {"step", m.step},
+          {"label", m.label}, {"world", m.world_size_saved},     {"finished", m.finished}};
 }
 void FromJson(const json& in, Order& m) {
   m.kind = ToKind(in.at("kind"), Order::kStop);
@@ -103,10 +104,14 @@ void FromJson(const json& in, LeaveOrder& m) {
 json ToJson(const MemberRecord& m) {
   json shards = json::array();
   for (const ShardRecord& s : m.shards) shards.push_back({s.number, s.bytes, FromHash(s.sums_root)});
-  return {{"shards", std::move(shards)}, {"blobs", FromBlobs(m.blobs)}, {"stall", m.stall_ns}, {"drain", m.drain_ns}};
+  return {{"shards", std::move(shards)},
+          {"blobs", FromBlobs(m.blobs)},
+          {"stall", m.stall_ns},
+          {"drain", m.drain_ns}};
 }
 void FromJson(const json& in, MemberRecord& m) {
-  for (const json& s : in.at("shards")) m.shards.push_back({s.at(0).get<uint32_t>(), s.at(1).get<uint64_t>(), ToHash(s.at(2))});
+  for (const json& s : in.at("shards"))
+    m.shards.push_back({s.at(0).get<uint32_t>(), s.at(1).get<uint64_t>(), ToHash(s.at(2))});
   m.blobs = ToBlobs(in.at("blobs"));
   m.stall_ns = in.at("stall").get<int64_t>();
   m.drain_ns = in.at("drain").get<int64_t>();
@@ -132,7 +137,7 @@ Result<T> DecodeSessionMessage(std::string_view payload) {
   }
 }
 
-#define CAIRN_INSTANTIATE(T)                                \
+#define CAIRN_INSTANTIATE(T)                              \
   template std::string EncodeSessionMessage<T>(const T&); \
   template Result<T> DecodeSessionMessage<T>(std::string_view);
 CAIRN_INSTANTIATE(Opened)

@@ -10,7 +10,9 @@ namespace cairn {
 namespace {
 
 int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -30,13 +32,17 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   CAIRN_ASSIGN_OR_RETURN(SnapshotPlan snapshot, SnapshotPlan::Make(images, strides));
   CAIRN_ASSIGN_OR_RETURN(LocalTier tier, LocalTier::Open(options.tier));
   const int ranks_on_node = options.ranks_on_node;
-  CAIRN_ASSIGN_OR_RETURN(SlotPool pool, SlotPool::Make(tier, images, ranks_on_node, [ranks_on_node] { return ReadMemoryRoom(ranks_on_node); }));
-  return std::unique_ptr<Saver>(new Saver(options, items, std::move(tier), std::move(images), std::move(snapshot), std::move(pool),
-                                          LayoutHash(state.layout), state.layout.world_size, std::move(pieces)));
+  CAIRN_ASSIGN_OR_RETURN(SlotPool pool, SlotPool::Make(tier, images, ranks_on_node, [ranks_on_node] {
+                           return ReadMemoryRoom(ranks_on_node);
+                         }));
+  return std::unique_ptr<Saver>(new Saver(options, items, std::move(tier), std::move(images),
+                                          std::move(snapshot), std::move(pool), LayoutHash(state.layout),
+                                          state.layout.world_size, std::move(pieces)));
 }
 
-Saver::Saver(Options options, const Items& items, LocalTier tier, ImagePlan images, SnapshotPlan snapshot, SlotPool pool, Hash128 layout,
-             uint32_t world_size, std::vector<std::pair<size_t, size_t>> pieces)
+Saver::Saver(Options options, const Items& items, LocalTier tier, ImagePlan images, SnapshotPlan snapshot,
+             SlotPool pool, Hash128 layout, uint32_t world_size,
+             std::vector<std::pair<size_t, size_t>> pieces)
     : options_(std::move(options)),
       items_(items),
       tier_(std::move(tier)),
@@ -52,7 +58,8 @@ Saver::Saver(Options options, const Items& items, LocalTier tier, ImagePlan imag
 
 Status Saver::Acquire(uint64_t save_id, int64_t boundary) {
   if (current_) return {Code::kBusy, "the files of the save before are still being written"};
-  Slot* slot = pool_.Acquire({options_.epoch, save_id, static_cast<uint64_t>(boundary), layout_, options_.rank, world_size_});
+  Slot* slot = pool_.Acquire(
+      {options_.epoch, save_id, static_cast<uint64_t>(boundary), layout_, options_.rank, world_size_});
   if (slot == nullptr) return {Code::kBusy, "no staging slot is free"};
   current_ = Current{.slot = slot};
   return OkStatus();
@@ -60,9 +67,11 @@ Status Saver::Acquire(uint64_t save_id, int64_t boundary) {
 
 void Saver::Copy() {
   const int64_t begin = NowNs();
-  for (size_t i = 0; i < pieces_.size(); ++i) pointers_[i] = items_.arrays()[pieces_[i].first].pieces[pieces_[i].second].data;
+  for (size_t i = 0; i < pieces_.size(); ++i)
+    pointers_[i] = items_.arrays()[pieces_[i].first].pieces[pieces_[i].second].data;
   for (size_t i = 0; i < blob_bytes_.size(); ++i) {
-    if (!blob_bytes_[i].empty()) std::memcpy(blob_bytes_[i].data(), items_.blobs()[i].data, blob_bytes_[i].size());
+    if (!blob_bytes_[i].empty())
+      std::memcpy(blob_bytes_[i].data(), items_.blobs()[i].data, blob_bytes_[i].size());
   }
   snapshot_.Run(pointers_.data(), *current_->slot);
   stall_ns_ = NowNs() - begin;
@@ -78,8 +87,10 @@ void Saver::BeginDrain() {
 Result<MemberRecord> Saver::Drain(const std::string& directory) {
   const int64_t begin = NowNs();
   MemberRecord record;
-  CAIRN_ASSIGN_OR_RETURN(record.shards, cairn::Drain(*current_->slot, images_, {directory, options_.mode}, *progress_));
-  for (size_t i = 0; i < blob_bytes_.size(); ++i) record.blobs.emplace(items_.blobs()[i].name, blob_bytes_[i]);
+  CAIRN_ASSIGN_OR_RETURN(record.shards,
+                         cairn::Drain(*current_->slot, images_, {directory, options_.mode}, *progress_));
+  for (size_t i = 0; i < blob_bytes_.size(); ++i)
+    record.blobs.emplace(items_.blobs()[i].name, blob_bytes_[i]);
   record.stall_ns = stall_ns_;
   record.drain_ns = NowNs() - begin;
   return record;

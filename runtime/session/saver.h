@@ -49,6 +49,7 @@ class Saver {
   // The save has ended. Cancels a drain that still runs; its slot becomes free when DrainEnded comes.
   enum class Worth { kNone, kLocal, kDurable };
   void Settle(Worth worth);
+
  private:
   struct Current {
     Slot* slot = nullptr;
@@ -57,8 +58,8 @@ class Saver {
     std::optional<Worth> settled;  // the save has ended
   };
 
-  Saver(Options options, const Items& items, LocalTier tier, ImagePlan images, SnapshotPlan snapshot, SlotPool pool, Hash128 layout,
-        uint32_t world_size, std::vector<std::pair<size_t, size_t>> pieces);
+  Saver(Options options, const Items& items, LocalTier tier, ImagePlan images, SnapshotPlan snapshot,
+        SlotPool pool, Hash128 layout, uint32_t world_size, std::vector<std::pair<size_t, size_t>> pieces);
   void Free();
 
   const Options options_;

@@ -24,7 +24,8 @@ constexpr milliseconds kGoodbyeBound = seconds(3);
 Session::Session(std::string name, const Bootstrap& boot)
     : name_(std::move(name)),
       boot_(boot),
-      log_(std::make_unique<Log>(boot.settings.log, boot.rank == 0 ? "" : "rank " + std::to_string(boot.rank))),
+      log_(std::make_unique<Log>(boot.settings.log,
+                                 boot.rank == 0 ? "" : "rank " + std::to_string(boot.rank))),
       member_({.boundary_wait = boot.settings.boundary_wait}) {}
 
 Result<std::unique_ptr<Session>> Session::Open(const std::string& name, const Bootstrap& boot) {
@@ -35,7 +36,8 @@ Result<std::unique_ptr<Session>> Session::Open(const std::string& name, const Bo
     session->log_->Warn("NOT PROTECTED: ", connected.message(), ". The job goes on without checkpoints");
     return std::unique_ptr<Session>();
   }
-  CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter, session->mailbox_.Take(kOpenedMessage, 0, kOpenedBound));
+  CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
+                         session->mailbox_.Take(kOpenedMessage, 0, kOpenedBound));
   CAIRN_ASSIGN_OR_RETURN(const Opened opened, DecodeSessionMessage<Opened>(letter.payload));
   if (!opened.status.ok()) return opened.status;
   session->epoch_ = opened.epoch;
@@ -62,8 +64,12 @@ Status Session::Connect() {
       if (status.ok() && coordinator_) coordinator_->LeadOpen();
       ready->set_value(std::move(status));
     };
-    callbacks.on_message = [this](int from, uint16_t type, std::string payload) { OnMessage(from, type, std::move(payload)); };
-    callbacks.on_peer = [this](int rank, PeerState state, const std::string& why) { OnPeer(rank, state, why); };
+    callbacks.on_message = [this](int from, uint16_t type, std::string payload) {
+      OnMessage(from, type, std::move(payload));
+    };
+    callbacks.on_peer = [this](int rank, PeerState state, const std::string& why) {
+      OnPeer(rank, state, why);
+    };
     callbacks.on_host = [this](uint16_t type, std::string payload) {
       if (coordinator_) coordinator_->OnHost(type, payload);
     };
@@ -74,11 +80,15 @@ Status Session::Connect() {
         Lock lock(mutex_);
         Carry(member_.OnTrigger(reason, time_left, ""), lock);
       };
-      coordinator_ = std::make_unique<Coordinator>(
-          boot_, name_, Coordinator::Links{loop_.get(), fabric_.get(), log_.get(), &mailbox_, trigger, [this] { return progress(); }});
+      coordinator_ =
+          std::make_unique<Coordinator>(boot_, name_,
+                                        Coordinator::Links{loop_.get(), fabric_.get(), log_.get(), &mailbox_,
+                                                           trigger, [this] { return progress(); }});
     }
-    signals_ = std::make_unique<Signals>(loop_.get(), log_.get(), boot_.settings.signal, [this](int signo, bool from_slurm) {
-      if (!leaving_) (void)fabric_->SendToLeader(SignalSeen::kType, EncodeSessionMessage(SignalSeen{signo, from_slurm}));
+    signals_ = std::make_unique<
+        Signals>(loop_.get(), log_.get(), boot_.settings.signal, [this](int signo, bool from_slurm) {
+      if (!leaving_)
+        (void)fabric_->SendToLeader(SignalSeen::kType, EncodeSessionMessage(SignalSeen{signo, from_slurm}));
     });
     sampler_ = std::make_unique<Timer>(loop_.get(), [this] { SampleProgress(); });
     sampler_->Every(milliseconds(500));
@@ -151,7 +161,9 @@ Result<cairn_report> Session::Restore() {
       report.label = order.label;
       report.world_size_saved = static_cast<int>(order.world_size_saved);
       report.items_reset = static_cast<int>(order.reset.size());
-      if (order.restored) report.items_loaded = static_cast<int>(items_.arrays().size() + items_.blobs().size() - order.reset.size());
+      if (order.restored)
+        report.items_loaded =
+            static_cast<int>(items_.arrays().size() + items_.blobs().size() - order.reset.size());
       report.finished = order.finished ? 1 : 0;
       return report;
     }
@@ -192,8 +204,8 @@ Status Session::Obey(const Order& order, Outcome* outcome) {
     const auto it = order.blobs.find(blob.name);
     if (it == order.blobs.end()) continue;
     if (it->second.size() != blob.bytes) {
-      return {Code::kMismatch, "blob \"" + blob.name + "\": saved " + std::to_string(it->second.size()) + " bytes, registered " +
-                                   std::to_string(blob.bytes)};
+      return {Code::kMismatch, "blob \"" + blob.name + "\": saved " + std::to_string(it->second.size()) +
+                                   " bytes, registered " + std::to_string(blob.bytes)};
     }
     std::copy_n(reinterpret_cast<const std::byte*>(it->second.data()), blob.bytes, blob.data);
   }
@@ -229,7 +241,8 @@ void Session::Hold(Lock& lock) {
       snapshot_.reset();
       TakeSnapshot(order, lock);
     } else if (const auto until = member_.wait_until()) {
-      if (changed_.wait_until(lock, *until) == std::cv_status::timeout) Carry(member_.OnWaitExpired(Clock::now()), lock);
+      if (changed_.wait_until(lock, *until) == std::cv_status::timeout)
+        Carry(member_.OnWaitExpired(Clock::now()), lock);
     } else {
       changed_.wait(lock);
     }
@@ -282,16 +295,20 @@ void Session::Drain(const agreement::StartDrain& order) {
   Result<MemberRecord> record = saver_->Drain(order.attempt);
   Lock lock(mutex_);
   saver_->DrainEnded();
-  Carry(member_.OnDrained(order.id, record.ok() ? Result<std::string>(EncodeSessionMessage(*record)) : Result<std::string>(record.status())),
+  Carry(member_.OnDrained(order.id, record.ok() ? Result<std::string>(EncodeSessionMessage(*record))
+                                                : Result<std::string>(record.status())),
         lock);
 }
 
 void Session::End(const agreement::Ended& ended) {
   if (!saver_) return;
   switch (ended.outcome) {
-    case agreement::Outcome::kCommitted: return saver_->Settle(Saver::Worth::kDurable);
-    case agreement::Outcome::kLocal: return saver_->Settle(Saver::Worth::kLocal);
-    case agreement::Outcome::kDropped: return saver_->Settle(Saver::Worth::kNone);
+    case agreement::Outcome::kCommitted:
+      return saver_->Settle(Saver::Worth::kDurable);
+    case agreement::Outcome::kLocal:
+      return saver_->Settle(Saver::Worth::kLocal);
+    case agreement::Outcome::kDropped:
+      return saver_->Settle(Saver::Worth::kNone);
   }
 }
 
@@ -334,20 +351,24 @@ void Session::OnMessage(int from, uint16_t type, std::string payload) {
       Carry(member_.OnMessage(*std::move(message), progress(), Clock::now()), lock);
       return;
     }
-    case kToLeaderMessage: return coordinator_->OnToLeader(from, payload);
+    case kToLeaderMessage:
+      return coordinator_->OnToLeader(from, payload);
     case kSignalMessage:
-      if (const auto signal = DecodeSessionMessage<SignalSeen>(payload); signal.ok()) coordinator_->OnSignal(*signal);
+      if (const auto signal = DecodeSessionMessage<SignalSeen>(payload); signal.ok())
+        coordinator_->OnSignal(*signal);
       return;
     case kLeaveMessage:
       if (const auto order = DecodeSessionMessage<LeaveOrder>(payload); order.ok()) OnLeave(*order);
       return;
-    default: mailbox_.Put({from, type, std::move(payload)});
+    default:
+      mailbox_.Put({from, type, std::move(payload)});
   }
 }
 
 void Session::OnPeer(int rank, PeerState state, const std::string& why) {
   const bool ends = state == PeerState::kGone || state == PeerState::kLeft;
-  const std::string line = "rank " + std::to_string(rank) + (state == PeerState::kLeft ? " has left" : " is gone: " + why);
+  const std::string line =
+      "rank " + std::to_string(rank) + (state == PeerState::kLeft ? " has left" : " is gone: " + why);
   if (ends) mailbox_.Break({Code::kUnavailable, line});
   if (ends && rank == 0) {
     Lock lock(mutex_);
@@ -358,9 +379,12 @@ void Session::OnPeer(int rank, PeerState state, const std::string& why) {
 
 void Session::OnLeave(const LeaveOrder& order) {
   switch (order.kind) {
-    case LeaveOrder::kStay: return signals_->RunOwnHandler();
-    case LeaveOrder::kTerminate: return Abandon([this] { signals_->Terminate(); });
-    case LeaveOrder::kExit: return Abandon([code = order.exit_code] { _exit(code); });
+    case LeaveOrder::kStay:
+      return signals_->RunOwnHandler();
+    case LeaveOrder::kTerminate:
+      return Abandon([this] { signals_->Terminate(); });
+    case LeaveOrder::kExit:
+      return Abandon([code = order.exit_code] { _exit(code); });
   }
 }
 

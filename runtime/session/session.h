@@ -49,7 +49,8 @@ class Session {
     const int64_t count = count_.load(std::memory_order_relaxed) + 1;
     label_ = label;
     count_.store(count, std::memory_order_seq_cst);
-    if (armed_.load(std::memory_order_seq_cst) == count) [[unlikely]] AtBoundary(count);
+    if (armed_.load(std::memory_order_seq_cst) == count) [[unlikely]]
+      AtBoundary(count);
   }
   void QuietBegin();
   void QuietEnd();
@@ -91,10 +92,11 @@ class Session {
   void OnSignal();
   void OnLeave(const LeaveOrder& order);
   void SampleProgress();
-  agreement::Progress progress();  // loop
+  agreement::Progress progress();                         // loop
   void SendToLeader(uint16_t type, std::string payload);  // any thread
-  void Depart(std::function<void()> done);                // loop: closes the directory, says goodbye, then `done`
-  void Abandon(std::function<void()> then);               // loop: the program may still run, but is held and saved no more; departs
+  void Depart(std::function<void()> done);  // loop: closes the directory, says goodbye, then `done`
+  void Abandon(
+      std::function<void()> then);  // loop: the program may still run, but is held and saved no more; departs
 
   // Constant after Open.
   const std::string name_;
@@ -108,8 +110,8 @@ class Session {
   bool started_ = false;
 
   // Shared without a lock.
-  std::atomic<int64_t> count_{0};        // of Step calls, over all lives
-  std::atomic<int64_t> armed_{kNever};   // the boundary that was agreed on
+  std::atomic<int64_t> count_{0};       // of Step calls, over all lives
+  std::atomic<int64_t> armed_{kNever};  // the boundary that was agreed on
   std::atomic<bool> inside_{false};
   Mailbox mailbox_;
 

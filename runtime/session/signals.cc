@@ -32,23 +32,27 @@ const cairn_shim_v1* FindShim() {
 
 }  // namespace
 
-Signals::Signals(Loop* loop, Log* log, int extra_signal, std::function<void(int signo, bool from_slurm)> on_signal) : shim_(FindShim()) {
+Signals::Signals(Loop* loop, Log* log, int extra_signal,
+                 std::function<void(int signo, bool from_slurm)> on_signal)
+    : shim_(FindShim()) {
   if (shim_ == nullptr) return;
   event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   ForkGuard::Own(event_.get());
-  watcher_ = std::make_unique<FdWatcher>(loop, event_.get(), [this, on_signal = std::move(on_signal)](bool, bool) {
-    uint64_t count = 0;
-    if (read(event_.get(), &count, sizeof count) != sizeof count) return;
-    int signo = 0, from_slurm = 0, sender = 0;
-    if (shim_->last_signal(&signo, &from_slurm, &sender) != 0) on_signal(signo, from_slurm != 0);
-  });
+  watcher_ =
+      std::make_unique<FdWatcher>(loop, event_.get(), [this, on_signal = std::move(on_signal)](bool, bool) {
+        uint64_t count = 0;
+        if (read(event_.get(), &count, sizeof count) != sizeof count) return;
+        int signo = 0, from_slurm = 0, sender = 0;
+        if (shim_->last_signal(&signo, &from_slurm, &sender) != 0) on_signal(signo, from_slurm != 0);
+      });
   watcher_->Watch(true, false);
   const int joined = shim_->become_member(event_.get(), extra_signal);
   if (joined < 0) {
     log->Warn("signals are not caught: ", std::strerror(errno));
     shim_ = nullptr;
   } else if (joined > 0) {
-    log->Warn("the other processes of this step are not shielded from the grace time's SIGTERM: ", std::strerror(errno));
+    log->Warn("the other processes of this step are not shielded from the grace time's SIGTERM: ",
+              std::strerror(errno));
   }
 }
 

@@ -34,7 +34,8 @@ std::string EncodeState(const State& state);
 Result<State> DecodeState(std::string_view bytes);
 
 // What differs between a checkpoint and the program, one line each ("u: saved [64, 64] F64, registered [64, 128] F64"); empty = they match.
-std::vector<std::string> CompareItems(const std::vector<ArraySpec>& saved, const std::vector<BlobSpec>& saved_blobs, const State& now);
+std::vector<std::string> CompareItems(const std::vector<ArraySpec>& saved,
+                                      const std::vector<BlobSpec>& saved_blobs, const State& now);
 
 }  // namespace cairn
 

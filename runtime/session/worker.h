@@ -18,7 +18,8 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   void Run(std::function<void()> task);  // any thread
-  void Join();                           // runs what is queued and ends the thread; later tasks are dropped. Not on the worker's own thread
+  void
+  Join();  // runs what is queued and ends the thread; later tasks are dropped. Not on the worker's own thread
 
  private:
   void Main();

@@ -59,8 +59,8 @@ int Process::exit_code() const {
 
 namespace {
 
-pid_t Spawn(const std::vector<std::string>& args, const std::map<std::string, std::string>& env, int in, const std::string& out,
-            const std::string& err) {
+pid_t Spawn(const std::vector<std::string>& args, const std::map<std::string, std::string>& env, int in,
+            const std::string& out, const std::string& err) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (in >= 0) {
@@ -103,7 +103,8 @@ Step::Step(Options options) : options_(std::move(options)) {
   host_env["CAIRN_HOST_NTASKS"] = std::to_string(options_.ranks);
   host_.out = folder_.path() + "/host.out";
   host_.err = folder_.path() + "/host.err";
-  host_.pid = Spawn({CAIRN_COMMAND, "host", "--listen", "127.0.0.1", "--print-env"}, host_env, pipe_ends[0], host_.out, host_.err);
+  host_.pid = Spawn({CAIRN_COMMAND, "host", "--listen", "127.0.0.1", "--print-env"}, host_env, pipe_ends[0],
+                    host_.out, host_.err);
   close(pipe_ends[0]);
   host_stdin_ = pipe_ends[1];
   const auto ready = [this] {  // the last line of what it prints
@@ -114,7 +115,8 @@ Step::Step(Options options) : options_(std::move(options)) {
   std::istringstream lines(host_.Out());
   for (std::string line; std::getline(lines, line);) {
     const size_t equals = line.find('=');
-    if (line.rfind("SLURM_CAIRN_", 0) == 0 && equals != std::string::npos) env_[line.substr(0, equals)] = line.substr(equals + 1);
+    if (line.rfind("SLURM_CAIRN_", 0) == 0 && equals != std::string::npos)
+      env_[line.substr(0, equals)] = line.substr(equals + 1);
   }
   env_["SLURM_NTASKS"] = std::to_string(options_.ranks);
   env_["SLURM_JOB_ID"] = std::to_string(options_.job);
@@ -138,7 +140,8 @@ Step::Step(Options options) : options_(std::move(options)) {
   }
 }
 
-Process Step::Start(const std::vector<std::string>& args, const std::map<std::string, std::string>& env, const std::string& name) {
+Process Step::Start(const std::vector<std::string>& args, const std::map<std::string, std::string>& env,
+                    const std::string& name) {
   Process process;
   process.out = folder_.path() + "/" + name + ".out";
   process.err = folder_.path() + "/" + name + ".err";
@@ -199,7 +202,8 @@ std::string Step::Hash() const {
 
 std::string Step::Log() const {
   std::string text = "host: " + host_.Err();
-  for (size_t r = 0; r < ranks_.size(); ++r) text += "rank " + std::to_string(r) + ": " + ranks_[r].Out() + ranks_[r].Err();
+  for (size_t r = 0; r < ranks_.size(); ++r)
+    text += "rank " + std::to_string(r) + ": " + ranks_[r].Out() + ranks_[r].Err();
   return text;
 }
 

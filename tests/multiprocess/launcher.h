@@ -45,10 +45,10 @@ class Step {
  public:
   struct Options {
     int ranks = 1;
-    std::string dir;                           // CAIRN_DIR
-    std::vector<std::string> args;             // of toy, for every rank
+    std::string dir;                // CAIRN_DIR
+    std::vector<std::string> args;  // of toy, for every rank
     std::map<int, std::vector<std::string>> rank_args;
-    std::map<std::string, std::string> env;    // more variables
+    std::map<std::string, std::string> env;  // more variables
     int job = 100;
     int restart = 0;
     int ranks_per_node = 2;
@@ -61,7 +61,8 @@ class Step {
   int size() const { return static_cast<int>(ranks_.size()); }
   const std::map<std::string, std::string>& env() const { return env_; }  // what the ranks were given
 
-  Process Start(const std::vector<std::string>& args, const std::map<std::string, std::string>& env, const std::string& name);
+  Process Start(const std::vector<std::string>& args, const std::map<std::string, std::string>& env,
+                const std::string& name);
 
   void Kill(int rank, int signo);
   void KillAll(int signo);

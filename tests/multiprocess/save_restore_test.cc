@@ -64,7 +64,8 @@ TEST_F(SaveRestore, ResumesWithAnyNumberOfRanksToTheSameBits) {
       const int64_t saved = Committed(dir).front().id.step;
       Step resumed({.ranks = ranks, .dir = dir, .args = kArgs, .restart = 1});
       ASSERT_TRUE(resumed.Join()) << resumed.Log();
-      for (int r = 0; r < ranks; ++r) EXPECT_THAT(resumed.rank(r).Line("resumed"), StartsWith(std::to_string(saved) + " 0"));
+      for (int r = 0; r < ranks; ++r)
+        EXPECT_THAT(resumed.rank(r).Line("resumed"), StartsWith(std::to_string(saved) + " 0"));
       EXPECT_EQ(resumed.Hash(), expected) << ranks << " ranks, saved at " << saved << "\n" << resumed.Log();
     }
   }
@@ -103,7 +104,8 @@ TEST_F(SaveRestore, KillsAtRandomMomentsOfASaveNeverCostMoreThanTheSaveUnderWay)
   unsigned seed = 20260101;
   int64_t newest = 0;
   for (int kills = 0; kills < 6; ++kills) {
-    Step step({.ranks = 4, .dir = dir_, .args = args, .env = {{"CAIRN_CHECKPOINT", "5steps"}}, .restart = kills});
+    Step step(
+        {.ranks = 4, .dir = dir_, .args = args, .env = {{"CAIRN_CHECKPOINT", "5steps"}}, .restart = kills});
     ASSERT_TRUE(WaitFor([&] { return !step.rank(0).Line("resumed").empty(); })) << step.Log();
     const int64_t resumed = std::stoll(step.rank(0).Line("resumed"));
     EXPECT_GE(resumed, newest);
@@ -180,11 +182,16 @@ TEST_F(SaveRestore, ANeverResumingLifeStartsOverOnceAndThenResumesItsOwn) {
     ASSERT_EQ(Committed(dir_).size(), 1u) << first.Log();
   }
   {
-    Step fresh({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--save-at", "10"}), .env = {{"CAIRN_RESUME", "never"}}, .job = 300});
+    Step fresh({.ranks = 2,
+                .dir = dir_,
+                .args = With(kArgs, {"--save-at", "10"}),
+                .env = {{"CAIRN_RESUME", "never"}},
+                .job = 300});
     ASSERT_TRUE(WaitFor([&] { return Committed(dir_).size() == 2; })) << fresh.Log();
     EXPECT_THAT(fresh.rank(0).Line("resumed"), StartsWith("0 0"));
   }
-  Step again({.ranks = 2, .dir = dir_, .args = kArgs, .env = {{"CAIRN_RESUME", "never"}}, .job = 300, .restart = 1});
+  Step again(
+      {.ranks = 2, .dir = dir_, .args = kArgs, .env = {{"CAIRN_RESUME", "never"}}, .job = 300, .restart = 1});
   ASSERT_TRUE(again.Join()) << again.Log();
   const int64_t step = std::stoll(again.rank(0).Line("resumed"));
   EXPECT_GE(step, 10);
@@ -204,10 +211,13 @@ TEST_F(SaveRestore, ARankThatLeavesDuringASaveHangsNobodyAndCommitsNoMix) {
 }
 
 TEST_F(SaveRestore, AKilledRankEndsSavingAndTheOthersGoOn) {
-  Step step({.ranks = 4, .dir = dir_, .args = With(kArgs, {"--hold-at", "20", "--hold-file", tmp_.path() + "/go"})});
+  Step step({.ranks = 4,
+             .dir = dir_,
+             .args = With(kArgs, {"--hold-at", "20", "--hold-file", tmp_.path() + "/go"})});
   ASSERT_TRUE(WaitFor([&] { return !step.rank(3).Line("resumed").empty(); })) << step.Log();
   step.Kill(3, SIGKILL);
-  ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find("rank 3 is gone") != std::string::npos; })) << step.Log();
+  ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find("rank 3 is gone") != std::string::npos; }))
+      << step.Log();
   std::ofstream(tmp_.path() + "/go").put('\n');
   ASSERT_TRUE(step.Join()) << step.Log();
   for (const int r : {0, 1, 2}) EXPECT_FALSE(step.rank(r).Line("done").empty()) << step.Log();
@@ -218,20 +228,26 @@ TEST_F(SaveRestore, RanksThatDriftApartStillAgree) {
   Step step({.ranks = 3,
              .dir = dir_,
              .args = {"--n", "1000", "--steps", "300", "--step-us", "1000", "--save-at", "50", "100", "150"},
-             .rank_args = {{1, {"--freeze-at", "40", "--freeze-ms", "5"}}, {2, {"--freeze-at", "60", "--freeze-ms", "10"}}}});
+             .rank_args = {{1, {"--freeze-at", "40", "--freeze-ms", "5"}},
+                           {2, {"--freeze-at", "60", "--freeze-ms", "10"}}}});
   ASSERT_TRUE(step.Join()) << step.Log();
   EXPECT_THAT(step.rank(0).Err(), HasSubstr("saved step"));
   EXPECT_EQ(Committed(dir_).front().id.step, 300);
 }
 
 TEST_F(SaveRestore, UnequalLabelsDropTheSave) {
-  Step step({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--save-at", "20"}), .rank_args = {{1, {"--other-label"}}}});
+  Step step({.ranks = 2,
+             .dir = dir_,
+             .args = With(kArgs, {"--save-at", "20"}),
+             .rank_args = {{1, {"--other-label"}}}});
   ASSERT_TRUE(step.Join()) << step.Log();
   EXPECT_THAT(step.rank(0).Err(), HasSubstr("no save (request)"));
 }
 
 TEST_F(SaveRestore, AQuietMemberIsSavedWhileTheOthersAreQuietToo) {
-  Step step({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--quiet-at", "20", "--quiet-ms", "1500", "--save-at", "20"})});
+  Step step({.ranks = 2,
+             .dir = dir_,
+             .args = With(kArgs, {"--quiet-at", "20", "--quiet-ms", "1500", "--save-at", "20"})});
   ASSERT_TRUE(WaitFor([&] { return !Committed(dir_).empty(); })) << step.Log();
   EXPECT_EQ(Committed(dir_).front().id.step, 20);
   ASSERT_TRUE(step.Join()) << step.Log();
@@ -249,7 +265,9 @@ TEST_F(SaveRestore, AnUnwritableDirectoryCostsTheSavesAndNotTheJob) {
 }
 
 TEST_F(SaveRestore, ALateRankOfAnEarlierLifeIsRefusedAndTheSaveGoesOn) {
-  Step step({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--wait-file", tmp_.path() + "/go", "--save-at", "10"})});
+  Step step({.ranks = 2,
+             .dir = dir_,
+             .args = With(kArgs, {"--wait-file", tmp_.path() + "/go", "--save-at", "10"})});
   ASSERT_TRUE(WaitFor([&] { return !step.rank(1).Line("resumed").empty(); })) << step.Log();
   std::map<std::string, std::string> env = step.env();
   env["SLURM_CAIRN_KEY"] = "100.0.7";

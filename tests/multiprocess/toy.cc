@@ -25,23 +25,24 @@ struct Options {
   int64_t n = 10007;
   int64_t steps = 50;
   int step_us = 1000;
-  std::vector<int64_t> save_at;      // rank 0 asks for a save after these steps
+  std::vector<int64_t> save_at;  // rank 0 asks for a save after these steps
   std::string tag;
-  int64_t quiet_at = -1;             // spends quiet_ms in cairn_quiet after this step
+  int64_t quiet_at = -1;  // spends quiet_ms in cairn_quiet after this step
   int quiet_ms = 300;
-  int64_t exit_at = -1;              // this rank calls exit(0) after this step
-  int64_t freeze_at = -1;            // this rank stops stepping for freeze_ms after this step
+  int64_t exit_at = -1;    // this rank calls exit(0) after this step
+  int64_t freeze_at = -1;  // this rank stops stepping for freeze_ms after this step
   int freeze_ms = 0;
   bool other_label = false;
   int blob_policy = CAIRN_BLOB_RESEED;
   bool no_finalize = false;
-  std::string wait_file;             // before the first step, waits until this file exists
-  int64_t hold_at = -1;              // waits for hold_file after this step
+  std::string wait_file;  // before the first step, waits until this file exists
+  int64_t hold_at = -1;   // waits for hold_file after this step
   std::string hold_file;
 };
 
 void AwaitFile(const std::string& path) {
-  while (!path.empty() && access(path.c_str(), F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (!path.empty() && access(path.c_str(), F_OK) != 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
 uint64_t Mix(uint64_t x) {
@@ -119,7 +120,8 @@ int main(int argc, char** argv) {
   std::printf("restore %d %s\n", code, cairn_last_error());
   if (code != CAIRN_OK) return 4;
   if (report.restored == 0) {
-    for (int64_t i = 0; i < count; ++i) u[static_cast<size_t>(i)] = 1.0 + static_cast<double>(first + i) / static_cast<double>(o.n);
+    for (int64_t i = 0; i < count; ++i)
+      u[static_cast<size_t>(i)] = 1.0 + static_cast<double>(first + i) / static_cast<double>(o.n);
     time = 0;
   }
   if (report.items_reset > 0 || report.restored == 0) seed = 1000 + static_cast<uint64_t>(rank);

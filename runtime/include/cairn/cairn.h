@@ -47,15 +47,15 @@ extern "C" {
 
 enum {
   CAIRN_OK = 0,
-  CAIRN_E_INVALID = -1,       /* an argument is wrong */
-  CAIRN_E_MISMATCH = -2,      /* the program's items and the checkpoint's differ: do not run on */
-  CAIRN_E_BUSY = -3,          /* the directory belongs to another live job or step */
-  CAIRN_E_IO = -4,            /* a file could not be read or written, or a mount is missing */
-  CAIRN_E_DAMAGE = -5,        /* no checkpoint without damage is left */
-  CAIRN_E_TIMEOUT = -6,       /* a bound has passed (a member never came, a drain never ended) */
-  CAIRN_E_PEER = -7,          /* a member has gone */
+  CAIRN_E_INVALID = -1,  /* an argument is wrong */
+  CAIRN_E_MISMATCH = -2, /* the program's items and the checkpoint's differ: do not run on */
+  CAIRN_E_BUSY = -3,     /* the directory belongs to another live job or step */
+  CAIRN_E_IO = -4,       /* a file could not be read or written, or a mount is missing */
+  CAIRN_E_DAMAGE = -5,   /* no checkpoint without damage is left */
+  CAIRN_E_TIMEOUT = -6,  /* a bound has passed (a member never came, a drain never ended) */
+  CAIRN_E_PEER = -7,     /* a member has gone */
   CAIRN_E_NO_MEMORY = -8,
-  CAIRN_E_STATE = -9,         /* the call does not fit here (for example cairn_add_array after cairn_restore) */
+  CAIRN_E_STATE = -9, /* the call does not fit here (for example cairn_add_array after cairn_restore) */
   CAIRN_E_INTERNAL = -10
 };
 
@@ -68,10 +68,10 @@ CAIRN_API int cairn_abi_version(void);
 typedef struct cairn_session cairn_session;
 
 typedef struct cairn_open_options {
-  size_t struct_size;   /* sizeof(cairn_open_options) */
-  const char* name;     /* the session's name; NULL = "main". One session of a name per step */
-  int rank;             /* this member's rank among the members; -1 = from the environment (SLURM_PROCID) */
-  int world_size;       /* number of members; 0 = from the environment (SLURM_NTASKS) */
+  size_t struct_size; /* sizeof(cairn_open_options) */
+  const char* name;   /* the session's name; NULL = "main". One session of a name per step */
+  int rank;           /* this member's rank among the members; -1 = from the environment (SLURM_PROCID) */
+  int world_size;     /* number of members; 0 = from the environment (SLURM_NTASKS) */
 } cairn_open_options;
 
 /* Opens the session; collective over the members (returns when all of them are there, at most 60 s apart, or CAIRN_OK unprotected with one
@@ -84,8 +84,22 @@ CAIRN_API int cairn_active(const cairn_session* session);
 
 /* Element types. The values never change. */
 enum {
-  CAIRN_BOOL = 0, CAIRN_U8, CAIRN_I8, CAIRN_F8_E5M2, CAIRN_F8_E4M3, CAIRN_I16, CAIRN_U16, CAIRN_F16, CAIRN_BF16, CAIRN_I32, CAIRN_U32,
-  CAIRN_F32, CAIRN_F64, CAIRN_I64, CAIRN_U64, CAIRN_C64
+  CAIRN_BOOL = 0,
+  CAIRN_U8,
+  CAIRN_I8,
+  CAIRN_F8_E5M2,
+  CAIRN_F8_E4M3,
+  CAIRN_I16,
+  CAIRN_U16,
+  CAIRN_F16,
+  CAIRN_BF16,
+  CAIRN_I32,
+  CAIRN_U32,
+  CAIRN_F32,
+  CAIRN_F64,
+  CAIRN_I64,
+  CAIRN_U64,
+  CAIRN_C64
 };
 
 enum { CAIRN_ORDER_C = 0, CAIRN_ORDER_FORTRAN = 1 };
@@ -94,19 +108,20 @@ enum { CAIRN_ORDER_C = 0, CAIRN_ORDER_FORTRAN = 1 };
 
 /* A box of the global array in this member's memory. */
 typedef struct cairn_piece {
-  int64_t offset[CAIRN_MAX_DIMS];  /* elements from the array's origin, per dimension */
-  int64_t extent[CAIRN_MAX_DIMS];  /* elements, per dimension; any 0 = an empty piece */
-  int64_t stride[CAIRN_MAX_DIMS];  /* elements between neighbours, per dimension; all 0 = dense in the array's order */
-  void* data;                      /* the box's first element (not the halo's) */
+  int64_t offset[CAIRN_MAX_DIMS]; /* elements from the array's origin, per dimension */
+  int64_t extent[CAIRN_MAX_DIMS]; /* elements, per dimension; any 0 = an empty piece */
+  int64_t stride
+      [CAIRN_MAX_DIMS]; /* elements between neighbours, per dimension; all 0 = dense in the array's order */
+  void* data;           /* the box's first element (not the halo's) */
 } cairn_piece;
 
 typedef struct cairn_array {
-  size_t struct_size;              /* sizeof(cairn_array) */
-  int dtype;                       /* CAIRN_F64, … */
-  int order;                       /* CAIRN_ORDER_C or CAIRN_ORDER_FORTRAN: which dimension is dense when strides are all 0 */
-  int ndim;                        /* 0 … CAIRN_MAX_DIMS; 0 = a scalar */
-  int64_t shape[CAIRN_MAX_DIMS];   /* the global shape, elements */
-  int piece_count;                 /* pieces of this member; 0 = it holds none, yet knows the array */
+  size_t struct_size; /* sizeof(cairn_array) */
+  int dtype;          /* CAIRN_F64, … */
+  int order; /* CAIRN_ORDER_C or CAIRN_ORDER_FORTRAN: which dimension is dense when strides are all 0 */
+  int ndim;  /* 0 … CAIRN_MAX_DIMS; 0 = a scalar */
+  int64_t shape[CAIRN_MAX_DIMS]; /* the global shape, elements */
+  int piece_count;               /* pieces of this member; 0 = it holds none, yet knows the array */
   const cairn_piece* pieces;
 } cairn_array;
 
@@ -118,9 +133,9 @@ CAIRN_API int cairn_add_array(cairn_session* session, const char* name, const ca
 /* What becomes of a blob when the number of members changes between a save and the restore. With an equal number every member gets its own
  * bytes back. Recorded in the checkpoint. */
 enum {
-  CAIRN_BLOB_REFUSE = 0,  /* the restore fails with CAIRN_E_MISMATCH */
-  CAIRN_BLOB_RESEED = 1,  /* not restored; the report counts it in `reset`: the program makes new ones */
-  CAIRN_BLOB_DROP = 2     /* not restored, on purpose; the report counts it in `reset` */
+  CAIRN_BLOB_REFUSE = 0, /* the restore fails with CAIRN_E_MISMATCH */
+  CAIRN_BLOB_RESEED = 1, /* not restored; the report counts it in `reset`: the program makes new ones */
+  CAIRN_BLOB_DROP = 2    /* not restored, on purpose; the report counts it in `reset` */
 };
 
 /* Adds `size` bytes of this member's own (a random generator's state, say), before cairn_restore. The size may differ between members but
@@ -135,14 +150,14 @@ CAIRN_API int cairn_update(cairn_session* session, const char* name, int piece, 
 CAIRN_API int cairn_update_item(cairn_session* session, int item, int piece, void* data);
 
 typedef struct cairn_report {
-  size_t struct_size;      /* set by the caller: sizeof(cairn_report) */
-  int restored;            /* 1 when a checkpoint was loaded */
-  int64_t step;            /* the count of cairn_step calls at the save; 0 when nothing was loaded */
-  int64_t label;           /* the label given to cairn_step at the save; 0 when nothing was loaded */
-  int world_size_saved;    /* members of the life that saved */
+  size_t struct_size;   /* set by the caller: sizeof(cairn_report) */
+  int restored;         /* 1 when a checkpoint was loaded */
+  int64_t step;         /* the count of cairn_step calls at the save; 0 when nothing was loaded */
+  int64_t label;        /* the label given to cairn_step at the save; 0 when nothing was loaded */
+  int world_size_saved; /* members of the life that saved */
   int items_loaded;
-  int items_reset;         /* blobs that their policy left alone */
-  int finished;            /* 1 when the run was finished: there is nothing left to do */
+  int items_reset; /* blobs that their policy left alone */
+  int finished;    /* 1 when the run was finished: there is nothing left to do */
 } cairn_report;
 
 /* Loads the newest valid checkpoint of the run into the registered memory, or nothing when there is none; collective. Required, once, before

@@ -8,7 +8,9 @@ namespace {
 using Action = ExitPolicy::Action;
 using State = ExitPolicy::State;
 
-ExitPolicy::Verdict Preempted(bool may_requeue = true) { return {Cause::kPreempted, 18, may_requeue, "PreemptMode=CANCEL"}; }
+ExitPolicy::Verdict Preempted(bool may_requeue = true) {
+  return {Cause::kPreempted, 18, may_requeue, "PreemptMode=CANCEL"};
+}
 
 TEST(ExitPolicy, PreemptedBatchJobSavesRequeuesAndWaitsForTheKill) {
   ExitPolicy policy(Settings{}, true);

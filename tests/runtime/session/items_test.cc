@@ -8,7 +8,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-cairn_array Array(int ndim, std::initializer_list<int64_t> shape, const cairn_piece* piece, int order = CAIRN_ORDER_C) {
+cairn_array Array(int ndim, std::initializer_list<int64_t> shape, const cairn_piece* piece,
+                  int order = CAIRN_ORDER_C) {
   cairn_array array{};
   array.struct_size = sizeof array;
   array.dtype = CAIRN_F64;
@@ -54,7 +55,8 @@ TEST(Items, RefusesWhatCannotBeSavedNamingTheItem) {
   double data[6];
   Items items;
   cairn_piece outside{.offset = {3}, .extent = {2}, .stride = {}, .data = data};
-  EXPECT_THAT(items.AddArray("u", Array(1, {4}, &outside)).message(), HasSubstr("\"u\": a piece covers 3:5 in dimension 0"));
+  EXPECT_THAT(items.AddArray("u", Array(1, {4}, &outside)).message(),
+              HasSubstr("\"u\": a piece covers 3:5 in dimension 0"));
   cairn_piece overflow{.offset = {INT64_MAX}, .extent = {2}, .stride = {}, .data = data};
   EXPECT_EQ(items.AddArray("u", Array(1, {4}, &overflow)).code(), Code::kInvalid);
   cairn_piece nowhere{.offset = {0}, .extent = {2}, .stride = {}, .data = nullptr};

@@ -10,7 +10,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // One rank's rows [first, first + rows) of "u", a [rows_total, 3] array.
-std::string Share(int64_t first, int64_t rows, int64_t rows_total, int dtype = CAIRN_F32, int policy = CAIRN_BLOB_DROP) {
+std::string Share(int64_t first, int64_t rows, int64_t rows_total, int dtype = CAIRN_F32,
+                  int policy = CAIRN_BLOB_DROP) {
   static float data[64];
   cairn_piece piece{.offset = {first, 0}, .extent = {rows, 3}, .stride = {}, .data = data};
   cairn_array array{};
@@ -43,7 +44,8 @@ TEST(State, MergesTheSharesOfAllRanks) {
 
 TEST(State, RefusesRanksThatDisagreeNamingItemAndRank) {
   const std::vector<std::string> shapes = {Share(0, 2, 5), Share(2, 4, 6)};
-  EXPECT_THAT(MergeShares(shapes).status().message(), HasSubstr("\"u\": rank 0 and rank 1 disagree: [5, 3] F32 against [6, 3] F32"));
+  EXPECT_THAT(MergeShares(shapes).status().message(),
+              HasSubstr("\"u\": rank 0 and rank 1 disagree: [5, 3] F32 against [6, 3] F32"));
   const std::vector<std::string> types = {Share(0, 2, 5), Share(2, 3, 5, CAIRN_F16)};
   EXPECT_THAT(MergeShares(types).status().message(), HasSubstr("F32 against [5, 3] F16"));
   const std::vector<std::string> policies = {Share(0, 2, 5), Share(2, 3, 5, CAIRN_F32, CAIRN_BLOB_REFUSE)};
@@ -65,9 +67,11 @@ TEST(State, ComparesACheckpointWithTheProgramItemByItem) {
   State now;
   now.layout.arrays = {{"u", DType::kF64, false, {64, 128}}, {"new", DType::kF32, false, {}}};
   now.blobs = {{"rng", CAIRN_BLOB_DROP}};
-  const std::vector<ArraySpec> saved = {{"u", DType::kF64, false, {64, 64}}, {"old", DType::kI64, false, {2}}};
+  const std::vector<ArraySpec> saved = {{"u", DType::kF64, false, {64, 64}},
+                                        {"old", DType::kI64, false, {2}}};
   EXPECT_THAT(CompareItems(saved, {{"rng", CAIRN_BLOB_RESEED}}, now),
-              ElementsAre("u: saved [64, 64] F64, registered [64, 128] F64", "old: saved [2] I64, not registered by the program",
+              ElementsAre("u: saved [64, 64] F64, registered [64, 128] F64",
+                          "old: saved [2] I64, not registered by the program",
                           "new: registered [] F32, not in the checkpoint"));
 }
 
