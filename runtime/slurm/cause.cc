@@ -37,7 +37,7 @@ CauseReport ClassifyCause(const JobRecord* record, const CauseContext& context) 
     const std::string stay = WhyStay(r, cancelling);
     return {Cause::kPreempted, kill, stay.empty(), "the job was preempted" + stay};
   }
-  if (r.state != "RUNNING") return {Cause::kCancelled, std::nullopt, false, "the job was cancelled (" + r.state + ")"};
+  if (r.state != "RUNNING") return {Cause::kCancelled, std::nullopt, false, "the job was cancelled or has ended (" + r.state + ")"};
   if (r.preempt_time) {
     std::optional<int64_t> deadline = r.end_time;
     if (context.partition) {
