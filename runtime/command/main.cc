@@ -1,21 +1,41 @@
-// The `cairn` command.
+// cairn: the command for people, and the host process beside srun.
+
 #include <CLI/CLI.hpp>
 
-#include "runtime/host/host.h"
+#include "runtime/command/subcommands.h"
+#include "runtime/version.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Cairn: Slurm jobs that survive preemption, time limits, node failures and resizes");
+  using namespace cairn;
+  CLI::App app(
+      "Checkpoints of Slurm jobs. A job that was started with `srun --checkpoint` is saved and resumes "
+      "after\n"
+      "preemption, time limits and node failures; this command shows, checks and steers what it keeps.\n"
+      "DIR is a run's directory (--checkpoint-dir); DIR@STEP and DIR@TAG name one checkpoint in it.",
+      "cairn");
+  app.footer(
+      "Each command has its own --help, with an example, and prints one JSON document with --json.\n"
+      "Exit code: 0 good, 1 something bad was found or the request failed, 2 wrong usage.");
+  app.set_version_flag("--version", std::string("cairn ") + kVersion);
   app.require_subcommand(1);
-
-  cairn::HostOptions host;
-  CLI::App* host_command = app.add_subcommand("host", "serve the ranks of one step (started by srun's plugin, or beside mpirun)");
-  CLI::Option* fd = host_command->add_option("--fd", host.fd, "the plugin's end of a socket pair");
-  bool print_env = false;
-  CLI::Option* print = host_command->add_flag("--print-env", print_env, "print the ranks' environment on stdout, and serve until stdin ends");
-  print->excludes(fd);
-  host_command->add_option("--listen", host.listen, "address to listen on (default: all)");
-  host_command->require_option(1, 2);
-
-  CLI11_PARSE(app, argc, argv);
-  return cairn::HostMain(host);
+  Invocation invocation;
+  AddLs(&app, &invocation);
+  AddShow(&app, &invocation);
+  AddVerify(&app, &invocation);
+  AddTag(&app, &invocation);
+  AddPins(&app, &invocation);
+  AddRuns(&app, &invocation);
+  AddWhy(&app, &invocation);
+  AddStatus(&app, &invocation);
+  AddSave(&app, &invocation);
+  AddDoctor(&app, &invocation);
+  AddSettings(&app, &invocation);
+  AddHost(&app, &invocation);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // --help and --version come this way, too, with 0.
+    return app.exit(error) == 0 ? kExitGood : kExitUsage;
+  }
+  return invocation.exit_code;
 }

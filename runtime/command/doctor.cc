@@ -1,0 +1,102 @@
+#include "runtime/command/doctor.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/command/subcommands.h"
+#include "runtime/command/text.h"
+#include "runtime/version.h"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view FindingName(Finding finding) {
+  switch (finding) {
+    case Finding::kGood:
+      return "ok";
+    case Finding::kWarning:
+      return "warning";
+    case Finding::kProblem:
+      return "problem";
+  }
+  return "";
+}
+
+std::vector<Check> Examine(const std::string& dir) {
+  std::vector<Check> checks = {{"version", Finding::kGood, std::string("cairn ") + kVersion, ""}};
+  const auto append = [&](std::vector<Check> more) {
+    checks.insert(checks.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  };
+  const SlurmFacts slurm = AskSlurm();
+  std::optional<PluginLine> plugin;
+  append(CheckSlurm(slurm));
+  if (slurm.installed) {
+    const auto path = slurm.config.find("PlugStackConfig");
+    const std::string stack = path != slurm.config.end() && path->second.starts_with('/')
+                                  ? path->second
+                                  : "/etc/slurm/plugstack.conf";
+    plugin = FindPluginLine(stack);
+    append(CheckPlugin(slurm, stack, plugin));
+  }
+  append(CheckLibraries(LibraryDirectory(plugin)));
+  append(CheckDirectory(dir));
+  append(CheckMemory(""));
+  return checks;
+}
+
+Result<int> Doctor(std::string dir, bool json) {
+  if (dir.empty()) {
+    const char* set = std::getenv("CAIRN_DIR");
+    dir = set != nullptr && *set == '/' ? set : ".";
+  }
+  const std::vector<Check> checks = Examine(dir);
+  const auto count = [&](Finding finding) {
+    return static_cast<size_t>(
+        std::count_if(checks.begin(), checks.end(), [=](const Check& c) { return c.finding == finding; }));
+  };
+  const size_t problems = count(Finding::kProblem), warnings = count(Finding::kWarning);
+  if (json) {
+    Json out = Json::array();
+    for (const Check& c : checks) {
+      out.push_back({{"check", c.what},
+                     {"finding", FindingName(c.finding)},
+                     {"text", c.text},
+                     {"remedy", c.remedy.empty() ? Json() : Json(c.remedy)}});
+    }
+    PrintJson({{"problems", problems}, {"warnings", warnings}, {"checks", std::move(out)}});
+  } else {
+    for (const Check& c : checks) {
+      std::printf("%-7s  %-16s  %s\n",
+                  c.finding == Finding::kGood ? "OK" : std::string(FindingName(c.finding)).c_str(),
+                  c.what.c_str(), c.text.c_str());
+      if (!c.remedy.empty()) std::printf("%27s-> %s\n", "", c.remedy.c_str());
+    }
+    std::printf("%s, %s\n", Count(problems, "problem").c_str(), Count(warnings, "warning").c_str());
+  }
+  return problems == 0 ? kExitGood : kExitBad;
+}
+
+}  // namespace
+
+void AddDoctor(CLI::App* app, Invocation* invocation) {
+  auto dir = std::make_shared<std::string>();
+  CLI::App* doctor = AddSubcommand(
+      app, invocation, "doctor",
+      "Look for what would keep jobs from being saved and resumed, and say what to do: the plugin and its\n"
+      "fit to the running Slurm, the libraries, whether the directory can do what a save needs, shared\n"
+      "memory, the memory limit, and Slurm's settings about preemption and requeue. Exits 1 when it found\n"
+      "a problem. On a compute node (`srun cairn doctor`) it looks at that node.",
+      "cairn doctor /scratch/me", [=] { return Doctor(*dir, invocation->json); });
+  doctor
+      ->add_option("DIR", *dir,
+                   "where checkpoints are to be kept (default: $CAIRN_DIR, else the current directory)")
+      ->type_name("");
+}
+
+}  // namespace cairn

@@ -1,0 +1,73 @@
+// Doctor: the checks of `cairn doctor`. Blocking I/O; one thread.
+//
+// A check is one line for the user: what was looked at, how it is, and what to do about it. Nothing fails
+// here: what cannot be found out is a finding, too.
+#ifndef CAIRN_RUNTIME_COMMAND_DOCTOR_H_
+#define CAIRN_RUNTIME_COMMAND_DOCTOR_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cairn {
+
+enum class Finding {
+  kGood,
+  kWarning,  // Cairn works, less well than it could
+  kProblem,  // jobs will not be protected, or saves will fail
+};
+
+struct Check {
+  std::string what;
+  Finding finding = Finding::kGood;
+  std::string text;
+  std::string remedy;  // "" where nothing is to be done
+};
+
+// What scontrol says, or why there is no answer.
+struct SlurmFacts {
+  bool installed = false;
+  std::string fault;                          // why it gave no answer; "" = it did
+  std::map<std::string, std::string> config;  // `scontrol show config`: key → value
+  std::string partitions;                     // `scontrol show partition -o`
+};
+SlurmFacts AskSlurm();
+
+// One line of the plugin stack.
+struct PluginLine {
+  bool required = false;
+  std::string path;
+  std::vector<std::string> arguments;
+};
+
+// The line of our plugin in the plugin stack that begins in the file `path`, its includes followed; nothing
+// when there is none.
+std::optional<PluginLine> FindPluginLine(const std::string& path);
+
+// Where the libraries lie: what the plugin was told (libdir=), else beside this program.
+std::string LibraryDirectory(const std::optional<PluginLine>& plugin);
+
+// Slurm's settings and our plugin. `plugin` as FindPluginLine found it.
+std::vector<Check> CheckSlurm(const SlurmFacts& slurm);
+std::vector<Check> CheckPlugin(const SlurmFacts& slurm, const std::string& stack,
+                               const std::optional<PluginLine>& plugin);
+
+// libcairn.so, the preload shim, and that a program that starts under the shim stays as it is.
+std::vector<Check> CheckLibraries(const std::string& libdir);
+
+// Tries everything that a save does in `dir`, or in its nearest parent that exists.
+std::vector<Check> CheckDirectory(const std::string& dir);
+
+// /dev/shm, who empties it, and the memory limit of this process. `root` stands before each path; "" = the
+// machine's own.
+std::vector<Check> CheckMemory(const std::string& root);
+
+// Pure: the RemoveIPC= that holds after these files of logind's configuration, in their order; systemd's
+// default is yes.
+bool RemovesIpc(const std::vector<std::string>& files);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_COMMAND_DOCTOR_H_

@@ -1,0 +1,75 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/command/subcommands.h"
+#include "runtime/command/summary.h"
+#include "runtime/command/target.h"
+#include "runtime/command/text.h"
+#include "runtime/staging/memory_room.h"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void PrintListing(const RunDirectory& dir, const Listing& listing, const Pointers& pointers) {
+  std::printf("%s: run \"%s\", %s%s\n", dir.path().c_str(), dir.info().name.c_str(),
+              Count(listing.checkpoints.size(), "checkpoint").c_str(), pointers.finished ? ", finished" : "");
+  if (!listing.lost.empty()) {
+    std::printf("%s was committed and is not there any more\n", listing.lost.c_str());
+  }
+  if (listing.checkpoints.empty()) return;
+  Table table({{"STEP", true},
+               {"LABEL", true},
+               {"EPOCH", true},
+               {"SAVED"},
+               {"TRIGGER"},
+               {"SIZE", true},
+               {"RANKS", true},
+               {"FLAGS"}});
+  const std::time_t now = std::time(nullptr);
+  for (const Checkpoint& c : listing.checkpoints) {
+    const auto if_read = [&](std::string text) { return c.readable.ok() ? text : "?"; };
+    table.AddRow({std::to_string(c.id.step), if_read(std::to_string(c.manifest.label)),
+                  std::to_string(c.id.epoch), if_read(FormatAge(c.manifest.time, now)),
+                  if_read(c.manifest.trigger), if_read(FormatBytes(c.manifest.total_bytes)),
+                  if_read(std::to_string(c.manifest.world_size)), Join(Flags(c, pointers))});
+  }
+  std::printf("\n%s", table.ToString().c_str());
+}
+
+Result<int> Ls(const std::string& path, bool json) {
+  CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, OpenRun(path));
+  CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(dir));
+  CAIRN_ASSIGN_OR_RETURN(const Pointers pointers, ReadPointers(dir, listing));
+  if (!json) {
+    PrintListing(dir, listing, pointers);
+    return kExitGood;
+  }
+  Json checkpoints = Json::array();
+  for (const Checkpoint& c : listing.checkpoints) checkpoints.push_back(SummaryJson(c, pointers));
+  PrintJson({{"dir", dir.path()},
+             {"run", {{"id", dir.info().id}, {"name", dir.info().name}, {"created", dir.info().created}}},
+             {"finished", pointers.finished},
+             {"lost", listing.lost.empty() ? Json() : Json(listing.lost)},
+             {"checkpoints", std::move(checkpoints)}});
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddLs(CLI::App* app, Invocation* invocation) {
+  auto dir = std::make_shared<std::string>();
+  CLI::App* ls = AddSubcommand(
+      app, invocation, "ls",
+      "List the checkpoints of a run, newest first: step, the program's own label, epoch, when and\n"
+      "why each was saved, its size, the number of ranks, and its flags. `newest` is what a restart\n"
+      "would take; an `orphan` lies on a branch that the run has left; a `damaged` one is passed over.",
+      "cairn ls /scratch/me/run7", [=] { return Ls(*dir, invocation->json); });
+  ls->add_option("DIR", *dir, "the run's directory (--checkpoint-dir)")->required()->type_name("");
+}
+
+}  // namespace cairn

@@ -1,0 +1,88 @@
+#include "runtime/settings.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/command/subcommands.h"
+#include "runtime/command/text.h"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string OptionOf(const SettingInfo& info) {
+  if (info.option.empty()) return "";
+  const std::string name = "--" + std::string(info.option);
+  if (info.argument.empty()) return name;
+  const std::string argument(info.argument);
+  return argument.front() == '[' ? name + "[=" + argument.substr(1) : name + "=" + argument;
+}
+
+std::string MarkdownCode(const std::string& text) {
+  if (text.empty()) return "";
+  std::string escaped;
+  for (char c : text) escaped += c == '|' ? "\\|" : std::string(1, c);
+  return "`" + escaped + "`";
+}
+
+void PrintMarkdown() {
+  std::printf(
+      "| srun, sbatch, salloc | environment | plugstack.conf | default | meaning |\n|---|---|---|---|---|\n");
+  for (int i = 0; i < kSettingCount; ++i) {
+    const SettingInfo& info = GetSettingInfo(static_cast<SettingId>(i));
+    std::printf("| %s | %s | %s | %s | %s |\n", MarkdownCode(OptionOf(info)).c_str(),
+                MarkdownCode(std::string(info.env)).c_str(),
+                MarkdownCode(info.key.empty() ? "" : std::string(info.key) + "=").c_str(),
+                MarkdownCode(std::string(info.fallback)).c_str(), std::string(info.help).c_str());
+  }
+}
+
+void PrintText() {
+  Table table({{"OPTION"}, {"ENVIRONMENT"}, {"DEFAULT"}, {"MEANING"}});
+  for (int i = 0; i < kSettingCount; ++i) {
+    const SettingInfo& info = GetSettingInfo(static_cast<SettingId>(i));
+    table.AddRow({OptionOf(info), std::string(info.env), std::string(info.fallback), std::string(info.help)});
+  }
+  std::printf("%s", table.ToString().c_str());
+}
+
+void PrintDocument() {
+  Json settings = Json::array();
+  for (int i = 0; i < kSettingCount; ++i) {
+    const SettingInfo& info = GetSettingInfo(static_cast<SettingId>(i));
+    settings.push_back({{"id", info.id},
+                        {"option", info.option},
+                        {"environment", info.env},
+                        {"plugstack_key", info.key},
+                        {"argument", info.argument},
+                        {"default", info.fallback},
+                        {"meaning", info.help}});
+  }
+  PrintJson({{"settings", std::move(settings)}});
+}
+
+}  // namespace
+
+void AddSettings(CLI::App* app, Invocation* invocation) {
+  auto markdown = std::make_shared<bool>(false);
+  CLI::App* settings = AddSubcommand(
+      app, invocation, "settings",
+      "List all settings: the option of srun, sbatch and salloc, the environment variable, the default and\n"
+      "what it means. An option wins over the environment, which wins over the site's default.",
+      "cairn settings", [=]() -> Result<int> {
+        if (invocation->json) {
+          PrintDocument();
+        } else if (*markdown) {
+          PrintMarkdown();
+        } else {
+          PrintText();
+        }
+        return kExitGood;
+      });
+  settings->add_flag("--markdown", *markdown, "as the table of docs/reference/settings.md");
+}
+
+}  // namespace cairn

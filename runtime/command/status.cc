@@ -1,0 +1,77 @@
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/command/ask.h"
+#include "runtime/command/known_runs.h"
+#include "runtime/command/subcommands.h"
+#include "runtime/command/target.h"
+#include "runtime/settings.h"
+#include "runtime/staging/memory_room.h"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::chrono::seconds kBound{10};
+
+void PrintStatus(const Json& s) {
+  const auto line = [](const char* name, const std::string& text) {
+    std::printf("%-10s  %s\n", name, text.c_str());
+  };
+  const auto duration = [](const Json& ns) { return FormatDuration(Nanoseconds(ns.get<int64_t>())); };
+  line("job", s.at("job").get<std::string>() + "." + s.at("step_id").get<std::string>() + ", restart " +
+                  s.at("restart").dump());
+  line("directory", s.at("dir").get<std::string>());
+  line("ranks", s.at("world_size").dump());
+  const auto step = Nanoseconds(static_cast<int64_t>(1e6 * s.at("step_ms").get<double>()));
+  line("step", s.at("count").dump() + (step.count() > 0 ? ", " + FormatDuration(step) + " each" : ""));
+  if (s.at("restored_step").get<int64_t>() > 0) line("restored", "from step " + s.at("restored_step").dump());
+  line("save", s.at("save").get<std::string>());
+  line("ending", s.at("ending").get<std::string>());
+  if (const auto last = s.find("last_save"); last != s.end()) {
+    line("last save", "step " + last->at("step").dump() + ", label " + last->at("label").dump() +
+                          ", trigger " + last->at("trigger").get<std::string>() + ": " +
+                          FormatBytes(last->at("bytes").get<uint64_t>()) + ", stalled " +
+                          duration(last->at("stall_ns")) + ", durable after " +
+                          duration(last->at("drain_ns")));
+  }
+  if (const auto failure = s.find("last_failure"); failure != s.end())
+    line("failed", failure->get<std::string>());
+}
+
+Result<int> ShowStatus(const std::string& job_or_dir, bool json) {
+  CAIRN_ASSIGN_OR_RETURN(const FoundRun found, FindRun(job_or_dir));
+  CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, OpenRun(found.dir));
+  CAIRN_ASSIGN_OR_RETURN(const Json status, Ask(dir.path(), "status", kBound));
+  if (json) {
+    PrintJson(status);
+    return kExitGood;
+  }
+  try {
+    PrintStatus(status);
+  } catch (const Json::exception& error) {
+    return Status(Code::kInternal, "the session in " + dir.path() +
+                                       " answered with something else than a status (" + error.what() +
+                                       "): it may be of another version of Cairn; see `cairn status --json`");
+  }
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddStatus(CLI::App* app, Invocation* invocation) {
+  auto name = std::make_shared<std::string>();
+  CLI::App* status =
+      AddSubcommand(app, invocation, "status",
+                    "Ask a running job how it stands: its step, whether a save is under way, what the last "
+                    "save cost, what\n"
+                    "went wrong last, and whether the job is about to end. JOB is found among `cairn runs`.",
+                    "cairn status 4711", [=] { return ShowStatus(*name, invocation->json); });
+  status->add_option("JOB|DIR", *name, "a job, JOB.STEP, or the run's directory")->required()->type_name("");
+}
+
+}  // namespace cairn

@@ -1,0 +1,25 @@
+// The subcommands of `cairn`. Each function adds one (pin.cc adds two) to `app`; the text that it gives to
+// --help is its manual.
+#ifndef CAIRN_RUNTIME_COMMAND_SUBCOMMANDS_H_
+#define CAIRN_RUNTIME_COMMAND_SUBCOMMANDS_H_
+
+#include "runtime/command/subcommand.h"
+
+namespace cairn {
+
+void AddLs(CLI::App* app, Invocation* invocation);
+void AddShow(CLI::App* app, Invocation* invocation);
+void AddVerify(CLI::App* app, Invocation* invocation);
+void AddTag(CLI::App* app, Invocation* invocation);
+void AddPins(CLI::App* app, Invocation* invocation);
+void AddRuns(CLI::App* app, Invocation* invocation);
+void AddWhy(CLI::App* app, Invocation* invocation);
+void AddStatus(CLI::App* app, Invocation* invocation);
+void AddSave(CLI::App* app, Invocation* invocation);
+void AddDoctor(CLI::App* app, Invocation* invocation);
+void AddSettings(CLI::App* app, Invocation* invocation);
+void AddHost(CLI::App* app, Invocation* invocation);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_COMMAND_SUBCOMMANDS_H_

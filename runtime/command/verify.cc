@@ -1,0 +1,146 @@
+#include "runtime/catalog/verify.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "runtime/catalog/retention.h"
+#include "runtime/command/subcommands.h"
+#include "runtime/command/target.h"
+#include "runtime/command/text.h"
+#include "runtime/settings.h"
+#include "runtime/staging/memory_room.h"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+// A bar on a terminal's stderr, redrawn ten times a second.
+class ProgressBar {
+ public:
+  explicit ProgressBar(bool shown) : shown_(shown) {}
+  ~ProgressBar() {
+    if (shown_) std::fprintf(stderr, "\r\033[K");
+  }
+
+  void Draw(uint64_t done, uint64_t total, Clock::time_point now) {
+    if (!shown_ || (now - drawn_ < std::chrono::milliseconds(100) && done < total)) return;
+    drawn_ = now;
+    constexpr size_t kCells = 40;
+    const double part = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
+    const auto full = static_cast<size_t>(part * kCells);
+    std::fprintf(stderr, "\r[%s%s] %3.0f %%  %s of %s\033[K", std::string(full, '#').c_str(),
+                 std::string(kCells - full, '.').c_str(), 100 * part, FormatBytes(done).c_str(),
+                 FormatBytes(total).c_str());
+  }
+
+ private:
+  const bool shown_;
+  Clock::time_point drawn_;
+};
+
+// Keeps a live run from pruning what is being read. A directory that only its owner may write has no lease
+// from us: then a checkpoint that is pruned meanwhile is reported as gone.
+class Lease {
+ public:
+  Lease(const RunDirectory& dir, const std::string& checkpoint) {
+    auto lease = ReadLease::Take(dir, checkpoint);
+    if (lease.ok()) lease_.emplace(*std::move(lease));
+  }
+
+  void Keep(Clock::time_point now) {
+    if (!lease_ || now - beaten_ < kBeatInterval) return;
+    beaten_ = now;
+    (void)lease_->Beat();
+  }
+
+ private:
+  std::optional<ReadLease> lease_;
+  Clock::time_point beaten_ = Clock::now();
+};
+
+std::string Where(const Fault& fault) {
+  if (fault.bytes == 0) return fault.file;
+  return fault.file + ", bytes " + std::to_string(fault.offset) + " to " +
+         std::to_string(fault.offset + fault.bytes - 1);
+}
+
+Result<int> Verify(const std::string& target, int threads, bool json) {
+  CAIRN_ASSIGN_OR_RETURN(const Chosen chosen, ChooseCheckpoint(target));
+  const std::string& name = chosen.checkpoint.name;
+  const Clock::time_point begin = Clock::now();
+  Lease lease(chosen.dir, name);
+  VerifyReport report;
+  {
+    ProgressBar bar(isatty(STDERR_FILENO) != 0);
+    VerifyOptions options;
+    options.threads = threads;
+    options.progress = [&](uint64_t done, uint64_t total) {
+      const Clock::time_point now = Clock::now();
+      lease.Keep(now);
+      bar.Draw(done, total, now);
+    };
+    CAIRN_ASSIGN_OR_RETURN(report, VerifyCheckpoint(chosen.dir, name, options));
+  }
+  const Clock::duration took = Clock::now() - begin;
+  const double seconds = std::chrono::duration<double>(took).count();
+  const bool good = report.faults.empty();
+  if (json) {
+    Json faults = Json::array();
+    for (const Fault& f : report.faults) {
+      faults.push_back({{"file", f.file}, {"offset", f.offset}, {"bytes", f.bytes}, {"reason", f.reason}});
+    }
+    PrintJson({{"dir", chosen.dir.path()},
+               {"checkpoint", name},
+               {"good", good},
+               {"bytes", report.bytes},
+               {"seconds", seconds},
+               {"faults", std::move(faults)}});
+    return good ? kExitGood : kExitBad;
+  }
+  for (const Fault& fault : report.faults)
+    std::printf("bad   %s: %s\n", Where(fault).c_str(), fault.reason.c_str());
+  std::printf("%s  %s: %s read and compared in %s\n", good ? "good" : "BAD ", name.c_str(),
+              FormatBytes(report.bytes).c_str(),
+              FormatDuration(std::chrono::duration_cast<Nanoseconds>(took)).c_str());
+  if (!good) {
+    std::printf(
+        "A restart finds this out by itself and takes the next older checkpoint; `cairn ls %s` shows what "
+        "there is.\n",
+        chosen.dir.path().c_str());
+  }
+  return good ? kExitGood : kExitBad;
+}
+
+}  // namespace
+
+void AddVerify(CLI::App* app, Invocation* invocation) {
+  constexpr unsigned kMaxDefaultThreads = 16;
+  auto target = std::make_shared<std::string>();
+  auto threads = std::make_shared<int>(
+      static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kMaxDefaultThreads)));
+  CLI::App* verify = AddSubcommand(
+      app, invocation, "verify",
+      "Read every byte of one checkpoint and compare it with the checksums. Names each bad block by\n"
+      "file and bytes; exits 1 if there is one. Nothing is changed, and a running job may go on saving.",
+      "cairn verify /scratch/me/run7@best --threads 8",
+      [=] { return Verify(*target, *threads, invocation->json); });
+  verify->add_option("DIR[@STEP|@TAG]", *target, "which checkpoint; without @ the newest")
+      ->required()
+      ->type_name("");
+  verify->add_option("--threads", *threads, "how many threads read")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str()
+      ->type_name("N");
+}
+
+}  // namespace cairn

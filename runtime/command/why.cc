@@ -1,0 +1,62 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/catalog/beat.h"
+#include "runtime/command/known_runs.h"
+#include "runtime/command/life_story.h"
+#include "runtime/command/subcommands.h"
+#include "runtime/command/target.h"
+#include "runtime/formats/names.h"
+#include "runtime/io/file.h"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kMaxJournalBytes = 1 << 30;
+
+Result<int> Why(const std::string& job_or_dir, bool json) {
+  CAIRN_ASSIGN_OR_RETURN(const FoundRun found, FindRun(job_or_dir));
+  CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, OpenRun(found.dir));
+  const Result<std::string> journal = ReadAll(dir.PathOf(names::kJournal), kMaxJournalBytes);
+  if (!journal.ok() && journal.status().code() != Code::kNotFound) return journal.status();
+  std::vector<LifeStory> lives = TellLives(journal.ok() ? *journal : "");
+  for (LifeStory& life : lives) {
+    const auto beat = ReadBeat(dir.PathOf(names::AliveFile(life.epoch)));
+    GuessEnd(&life, beat && beat->left, &life == &lives.back());
+  }
+  if (found.job) {
+    const std::string job = std::to_string(found.job->job);
+    std::erase_if(lives, [&](const LifeStory& life) { return life.job != job; });
+  }
+  if (json) {
+    Json out = Json::array();
+    for (const LifeStory& life : lives) out.push_back(LifeJson(life));
+    PrintJson({{"dir", dir.path()}, {"lives", std::move(out)}});
+    return kExitGood;
+  }
+  std::printf("%s\n", dir.path().c_str());
+  if (lives.empty())
+    std::printf("no life has written its journal here%s\n", found.job ? " for that job" : "");
+  for (const LifeStory& life : lives) std::printf("%s", Tell(life).c_str());
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddWhy(CLI::App* app, Invocation* invocation) {
+  auto name = std::make_shared<std::string>();
+  CLI::App* why = AddSubcommand(
+      app, invocation, "why",
+      "Tell why each life of a run ended (preempted, time limit, cancelled, a lost rank, killed outright), "
+      "what\n"
+      "it had gone on from, what it saved and gave up, and whether it was requeued. With a JOB, only that\n"
+      "job's lives. Read from journal.jsonl in the run's directory, which outlives truncated logs.",
+      "cairn why 4711", [=] { return Why(*name, invocation->json); });
+  why->add_option("JOB|DIR", *name, "a job, JOB.STEP, or the run's directory")->required()->type_name("");
+}
+
+}  // namespace cairn

@@ -1,0 +1,209 @@
+// doctor: with a recorded Slurm (a scontrol of our own in PATH), without any, and on good and bad directories.
+#include "runtime/command/doctor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/runtime/command/program.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using Json = nlohmann::json;
+using Environment = std::map<std::string, std::string>;
+namespace fs = std::filesystem;
+
+constexpr const char* kConfig =
+    "Configuration data as of 2026-03-01T12:00:00\n"
+    "ClusterName             = alps\n"
+    "JobRequeue              = 1\n"
+    "KillOnBadExit           = 1\n"
+    "KillWait                = 30 sec\n"
+    "PreemptMode             = REQUEUE\n"
+    "PreemptType             = preempt/partition_prio\n"
+    "SLURM_VERSION           = 22.05.8\n";
+constexpr const char* kPartitions =
+    "PartitionName=low AllowGroups=ALL GraceTime=60 PreemptMode=REQUEUE State=UP\n"
+    "PartitionName=high AllowGroups=ALL GraceTime=0 PreemptMode=OFF State=UP\n";
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+// A PATH whose scontrol says this.
+Environment FakeSlurm(const std::string& config, const std::string& partitions,
+                      const std::string& plugstack) {
+  const std::string folder = NewFolder();
+  WriteText(folder + "/config", config + "PlugStackConfig         = " + folder + "/plugstack.conf\n");
+  WriteText(folder + "/partitions", partitions);
+  WriteText(folder + "/plugstack.conf", plugstack);
+  WriteText(folder + "/scontrol", "#!/bin/sh\ncase $2 in config) cat " + folder +
+                                      "/config;; partition) cat " + folder + "/partitions;; esac\n");
+  fs::permissions(folder + "/scontrol", fs::perms::owner_all);
+  return {{"PATH", folder + ":/usr/bin:/bin"}};
+}
+
+Environment NoSlurm() {
+  const std::string folder = NewFolder();
+  fs::create_symlink("/bin/cat", folder + "/cat");
+  fs::create_symlink("/usr/bin/env", folder + "/env");
+  return {{"PATH", folder}};
+}
+
+Json CheckOf(const Json& document, const std::string& what) {
+  for (const Json& check : document["checks"]) {
+    if (check["check"] == what) return check;
+  }
+  return nullptr;
+}
+
+Json Doctor(const Environment& environment, const std::string& dir = NewFolder()) {
+  return RunCairn({"doctor", "--json", dir}, environment).Json();
+}
+
+TEST(CairnDoctor, WorksWithoutSlurmAndSaysSo) {
+  const Json document = Doctor(NoSlurm());
+  EXPECT_EQ(CheckOf(document, "Slurm")["finding"], "warning");
+  EXPECT_EQ(CheckOf(document, "Slurm")["text"], "there is no Slurm on this host (no scontrol in PATH)");
+  EXPECT_EQ(CheckOf(document, "plugin"), nullptr);
+  EXPECT_EQ(CheckOf(document, "directory")["finding"], "ok");
+}
+
+TEST(CairnDoctor, SaysThatTheControllerDoesNotAnswer) {
+  const std::string folder = NewFolder();
+  WriteText(folder + "/scontrol", "#!/bin/sh\necho 'Unable to contact slurm controller' >&2\nexit 1\n");
+  fs::permissions(folder + "/scontrol", fs::perms::owner_all);
+  const Json slurm = CheckOf(Doctor({{"PATH", folder + ":/usr/bin:/bin"}}), "Slurm");
+  EXPECT_EQ(slurm["finding"], "problem");
+  EXPECT_THAT(slurm["text"].get<std::string>(), HasSubstr("Unable to contact slurm controller"));
+}
+
+TEST(CairnDoctor, PassesGoodSlurmSettings) {
+  const Json document = Doctor(FakeSlurm(kConfig, kPartitions, ""));
+  EXPECT_EQ(CheckOf(document, "Slurm")["text"], "Slurm 22.05.8, cluster alps");
+  EXPECT_EQ(CheckOf(document, "preemption")["text"],
+            "PreemptType=preempt/partition_prio, PreemptMode=REQUEUE");
+  EXPECT_EQ(CheckOf(document, "grace time")["text"], "GraceTime: low 1 m 0 s");
+  EXPECT_EQ(CheckOf(document, "KillWait")["text"], "30.0 s between SIGTERM and SIGKILL");
+  for (const char* what : {"Slurm", "preemption", "grace time", "KillWait", "JobRequeue", "KillOnBadExit"}) {
+    EXPECT_EQ(CheckOf(document, what)["finding"], "ok") << what;
+  }
+}
+
+TEST(CairnDoctor, WarnsOfSettingsThatLoseWork) {
+  std::string config = Replaced(kConfig, "= REQUEUE", "= CANCEL");
+  config = Replaced(config, "JobRequeue              = 1", "JobRequeue              = 0");
+  config = Replaced(config, "KillOnBadExit           = 1", "KillOnBadExit           = 0");
+  config = Replaced(config, "= 30 sec", "= 5 sec");
+  const Json document = Doctor(FakeSlurm(config, Replaced(kPartitions, "GraceTime=60", "GraceTime=0"), ""));
+  for (const char* what : {"preemption", "grace time", "KillWait", "JobRequeue", "KillOnBadExit"}) {
+    EXPECT_EQ(CheckOf(document, what)["finding"], "warning") << what;
+    EXPECT_NE(CheckOf(document, what)["remedy"], nullptr) << what;
+  }
+}
+
+TEST(CairnDoctor, SaysThatNoPluginIsInTheStack) {
+  const Outcome doctor =
+      RunCairn({"doctor", NewFolder()}, FakeSlurm(kConfig, kPartitions, "# optional /lib/spank_cairn.so\n"));
+  EXPECT_EQ(doctor.code, 1);
+  EXPECT_THAT(doctor.out, HasSubstr("problem  plugin            no line of "));
+  EXPECT_THAT(doctor.out, HasSubstr("                           -> srun does not know --checkpoint: add "
+                                    "`optional <libdir>/slurm/spank_cairn.so`"));
+}
+
+TEST(CairnDoctor, FollowsIncludesToThePluginAndSaysThatItsFileIsMissing) {
+  const std::string folder = NewFolder();
+  WriteText(folder + "/conf.d/cairn.conf",
+            "required /nowhere/spank_cairn.so libdir=/opt/cairn/lib keep=last=3\n");
+  const auto line = FindPluginLine(
+      (WriteText(folder + "/plugstack.conf", "include conf.d/*.conf\n"), folder + "/plugstack.conf"));
+  ASSERT_TRUE(line.has_value());
+  EXPECT_TRUE(line->required);
+  EXPECT_EQ(line->path, "/nowhere/spank_cairn.so");
+  EXPECT_EQ(LibraryDirectory(line), "/opt/cairn/lib");
+  const Json plugin =
+      CheckOf(Doctor(FakeSlurm(kConfig, kPartitions, "include " + folder + "/conf.d/*\n")), "plugin");
+  EXPECT_EQ(plugin["finding"], "problem");
+  EXPECT_THAT(plugin["text"].get<std::string>(), HasSubstr("/nowhere/spank_cairn.so cannot be loaded"));
+}
+
+#ifdef CAIRN_PLUGIN
+TEST(CairnDoctor, ComparesThePluginsSlurmWithTheRunningOne) {
+  const std::string line = "required " CAIRN_PLUGIN "\n";
+  const std::string built = CAIRN_PLUGIN_SLURM;  // "22.05", from the headers
+  const Json fits = Doctor(FakeSlurm(Replaced(kConfig, "22.05.8", built + ".1"), kPartitions, line));
+  EXPECT_EQ(CheckOf(fits, "plugin")["finding"], "ok");
+  EXPECT_EQ(CheckOf(fits, "plugin stack")["finding"], "warning");
+  const Json other =
+      CheckOf(Doctor(FakeSlurm(Replaced(kConfig, "22.05.8", "19.05.1"), kPartitions, line)), "plugin");
+  EXPECT_EQ(other["finding"], "problem");
+  EXPECT_EQ(other["text"], CAIRN_PLUGIN " was built for Slurm " + built + ", and 19.05 is running");
+}
+#endif
+
+TEST(CairnDoctor, FindsThatTheShimLeavesProgramsAsTheyAre) {
+  const std::string libdir = NewFolder();
+  fs::create_directory(libdir + "/cairn");
+  fs::create_symlink(CAIRN_SHIM, libdir + "/cairn/libcairn_preload.so");
+  const std::vector<Check> checks = CheckLibraries(libdir);
+  ASSERT_EQ(checks.size(), 2U);
+  EXPECT_EQ(checks[0].finding, Finding::kProblem);  // no libcairn.so lies there
+  EXPECT_THAT(checks[0].text, HasSubstr("cannot be loaded"));
+  EXPECT_EQ(checks[1].finding, Finding::kGood) << checks[1].text;
+}
+
+TEST(CairnDoctor, FindsThatTheShimIsMissing) {
+  const std::vector<Check> checks = CheckLibraries(NewFolder());
+  EXPECT_EQ(checks[1].finding, Finding::kProblem);
+  EXPECT_THAT(checks[1].text, HasSubstr("is not loaded into programs"));
+}
+
+TEST(CairnDoctor, TriesWhatASaveDoesAndLeavesNothing) {
+  const std::string dir = NewFolder();
+  const std::vector<Check> checks = CheckDirectory(dir);
+  ASSERT_EQ(checks.size(), 2U);
+  EXPECT_EQ(checks[0].finding, Finding::kGood);
+  EXPECT_EQ(checks[0].text, dir + ": exclusive create, hard link, rename and fsync work");
+  EXPECT_THAT(checks[1].text, MatchesRegex(".* [kMGTP]?B free.*"));
+  EXPECT_TRUE(fs::is_empty(dir));
+}
+
+TEST(CairnDoctor, TriesTheParentOfADirectoryThatIsStillToBeMade) {
+  const std::string dir = NewFolder();
+  EXPECT_EQ(
+      CheckDirectory(dir + "/run7/a")[0].text,
+      dir + " (" + dir + "/run7/a would be made in it): exclusive create, hard link, rename and fsync work");
+}
+
+TEST(CairnDoctor, NamesADirectoryThatCannotBeWritten) {
+  const std::vector<Check> checks = CheckDirectory("/proc");  // nobody can make folders there, root neither
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_EQ(checks[0].finding, Finding::kProblem);
+  EXPECT_THAT(checks[0].text, HasSubstr("make a folder in /proc"));
+}
+
+TEST(CairnDoctor, ReadsRemoveIpcAsSystemdDoes) {
+  EXPECT_TRUE(RemovesIpc({}));
+  EXPECT_TRUE(RemovesIpc({"[Login]\n#RemoveIPC=no\n"}));
+  EXPECT_FALSE(RemovesIpc({"[Login]\nRemoveIPC=no\n"}));
+  EXPECT_FALSE(RemovesIpc({"[Login]\nRemoveIPC=yes\n", "[Login]\nRemoveIPC = no\n"}));
+}
+
+TEST(CairnDoctor, WarnsOfLogindOnlyWhereItRuns) {
+  const std::string root = NewFolder();
+  fs::create_directories(root + "/dev/shm");
+  EXPECT_EQ(CheckMemory(root)[1].finding, Finding::kGood);
+  fs::create_directories(root + "/run/systemd/seats");
+  EXPECT_EQ(CheckMemory(root)[1].finding, Finding::kWarning);
+  WriteText(root + "/etc/systemd/logind.conf.d/slurm.conf", "[Login]\nRemoveIPC=no\n");
+  EXPECT_EQ(CheckMemory(root)[1].finding, Finding::kGood);
+}
+
+}  // namespace
+}  // namespace cairn
