@@ -37,14 +37,15 @@ as_root() {
 # as_user COMMAND …: as the ordinary user, in $T.  as_user env NAME=VALUE COMMAND … gives it a variable.
 as_user() { "$devcluster" shell env --chdir="$T" PATH="$PATH" "$@"; }
 
-# wait_for SECONDS COMMAND …: until the command succeeds; fails, saying so, when the time has passed.
+# wait_for SECONDS COMMAND …: until the command succeeds; fails, with what it says then, when the time has passed.
 wait_for() {
   local bound=$1 end=$((SECONDS + $1))
   shift
-  until "$@"; do
+  until "$@" 2>/dev/null; do
     if ((SECONDS >= end)); then
       echo "after $bound s still not: $*" >&2
-      return 1
+      "$@"
+      return
     fi
     sleep 0.1
   done
