@@ -18,11 +18,19 @@ setup() {
   "$devcluster" shell mkdir "$T"
 }
 
+# bats ignores the failures of a teardown but for its last status.
 teardown() {
+  local status=0 left
   if [[ -z ${BATS_TEST_COMPLETED:-} ]]; then tail -n 40 "$T"/*.out "$T"/*.log 2>/dev/null; squeue; fi
-  cancel_all_jobs
-  wait_for 10 no_local_images
+  cancel_all_jobs || status=1
+  if ! wait_for 10 no_local_images; then
+    status=1
+    left=$(local_images)
+    echo "left behind: $left" >&2
+    rm -rf $left
+  fi
   if [[ -n ${BATS_TEST_COMPLETED:-} ]]; then "$devcluster" shell rm -rf "$T"; fi
+  return $status
 }
 
 cancel_all_jobs() {
@@ -53,18 +61,15 @@ wait_for() {
 
 cluster_is_idle() { [[ -z $(squeue --noheader) && $(sinfo --noheader --partition=low --states=idle --format=%D) == 4 ]]; }
 
-# Images in /dev/shm/cairn-<uid>/<job>.<node>.…; of jobs of this cluster only, since another one may be at work.
-no_local_images() {
+# What lies in /dev/shm/cairn-<uid>/<job>.<node>.… of jobs of this cluster; another cluster of the same user may be at work.
+local_images() {
   local entry job
   for entry in "/dev/shm/cairn-$(id -u "$cluster_user")"/*; do
     job=$(basename "$entry")
-    job=${job%%.*}
-    if [[ -e $entry ]] && scontrol show job "$job" &>/dev/null; then
-      echo "left behind: $entry" >&2
-      return 1
-    fi
+    if [[ -e $entry ]] && scontrol show job "${job%%.*}" &>/dev/null; then echo "$entry"; fi
   done
 }
+no_local_images() { [[ -z $(local_images) ]]; }
 
 # --- Jobs -----------------------------------------------------------------------------------------------------------------------------
 
