@@ -1,5 +1,7 @@
 #include "runtime/command/ask.h"
 
+#include <nlohmann/json.hpp>
+
 #include "runtime/control/control_client.h"
 #include "runtime/settings.h"
 

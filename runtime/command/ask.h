@@ -3,7 +3,7 @@
 #define CAIRN_RUNTIME_COMMAND_ASK_H_
 
 #include <chrono>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "planner/base/status.h"
