@@ -2,9 +2,10 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
-#include <future>
 #include <sstream>
 
 #include "runtime/command/doctor.h"
@@ -108,11 +109,20 @@ std::string Get(const SlurmFacts& slurm, const std::string& key) {
   return it == slurm.config.end() ? "" : it->second;
 }
 
-std::vector<PartitionRecord> Partitions(const std::string& text) {
-  std::vector<PartitionRecord> partitions;
+struct Partition {
+  PartitionRecord record;
+  int tier = 0;  // PriorityTier
+};
+
+std::vector<Partition> Partitions(const std::string& text) {
+  constexpr std::string_view kTier = " PriorityTier=";
+  std::vector<Partition> partitions;
   for (const std::string& line : Lines(text)) {
     auto record = ParsePartitionRecord(line);
-    if (record.ok()) partitions.push_back(*std::move(record));
+    if (!record.ok()) continue;
+    const size_t tier = line.find(kTier);
+    partitions.push_back(
+        {*std::move(record), tier == std::string::npos ? 0 : std::atoi(line.c_str() + tier + kTier.size())});
   }
   return partitions;
 }
@@ -138,11 +148,17 @@ Check CheckPreemption(const SlurmFacts& slurm) {
 
 Check CheckGrace(const SlurmFacts& slurm) {
   std::vector<std::string> with, without;
-  for (const PartitionRecord& p : Partitions(slurm.partitions)) {
-    if (p.grace_time.count() > 0) {
-      with.push_back(p.name + " " + FormatDuration(p.grace_time));
-    } else if (p.preempt_mode != "OFF") {
-      without.push_back(p.name);
+  const std::vector<Partition> partitions = Partitions(slurm.partitions);
+  int top = INT_MAX;  // of the tiers: with preempt/partition_prio nobody preempts it
+  if (Get(slurm, "PreemptType") == "preempt/partition_prio") {
+    top = 0;
+    for (const Partition& p : partitions) top = std::max(top, p.tier);
+  }
+  for (const Partition& p : partitions) {
+    if (p.record.grace_time.count() > 0) {
+      with.push_back(p.record.name + " " + FormatDuration(p.record.grace_time));
+    } else if (p.record.preempt_mode != "OFF" && p.tier < top) {
+      without.push_back(p.record.name);
     }
   }
   const bool preempts = Get(slurm, "PreemptType") != "preempt/none" && Get(slurm, "PreemptMode") != "OFF";

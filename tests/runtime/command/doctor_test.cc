@@ -29,8 +29,9 @@ constexpr const char* kConfig =
     "PreemptType             = preempt/partition_prio\n"
     "SLURM_VERSION           = 22.05.8\n";
 constexpr const char* kPartitions =
-    "PartitionName=low AllowGroups=ALL GraceTime=60 PreemptMode=REQUEUE State=UP\n"
-    "PartitionName=high AllowGroups=ALL GraceTime=0 PreemptMode=OFF State=UP\n";
+    "PartitionName=low AllowGroups=ALL GraceTime=60 PreemptMode=REQUEUE PriorityTier=1 State=UP\n"
+    "PartitionName=never AllowGroups=ALL GraceTime=0 PreemptMode=OFF PriorityTier=1 State=UP\n"
+    "PartitionName=high AllowGroups=ALL GraceTime=0 PreemptMode=REQUEUE PriorityTier=10 State=UP\n";
 
 std::string Replaced(std::string text, const std::string& from, const std::string& to) {
   return text.replace(text.find(from), from.size(), to);
@@ -102,6 +103,7 @@ TEST(CairnDoctor, WarnsOfSettingsThatLoseWork) {
   config = Replaced(config, "KillOnBadExit           = 1", "KillOnBadExit           = 0");
   config = Replaced(config, "= 30 sec", "= 5 sec");
   const Json document = Doctor(FakeSlurm(config, Replaced(kPartitions, "GraceTime=60", "GraceTime=0"), ""));
+  EXPECT_EQ(CheckOf(document, "grace time")["text"], "no partition has a GraceTime; none in low");
   for (const char* what : {"preemption", "grace time", "KillWait", "JobRequeue", "KillOnBadExit"}) {
     EXPECT_EQ(CheckOf(document, what)["finding"], "warning") << what;
     EXPECT_NE(CheckOf(document, what)["remedy"], nullptr) << what;
