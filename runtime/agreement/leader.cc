@@ -67,6 +67,7 @@ enum class Leader::Event : int {
   kRecord,
   kFailed,
   kFinalized,
+  kSync,
   kSuspect,
   kRejoined,
   kGone,
@@ -112,6 +113,9 @@ const Leader::Row Leader::kTransitions[] = {
     {Event::kFinalized, IN(kArming, kStaging),                            DO(MarkFinalArmed)},
     {Event::kFinalized, IN(kFinishing, kClosed),                          DO(Ignore)},  // nothing is decided any more
     {Event::kFinalized, ELSEWHERE,                                        DO(MarkFinal)},
+    {Event::kSync,      IN(kIdle),                                        DO(MarkSyncingIdle)},
+    {Event::kSync,      IN(kClosed),                                      DO(Ignore)},  // Close has told it
+    {Event::kSync,      ELSEWHERE,                                        DO(MarkSyncing)},
     {Event::kSuspect,   IN(kPolling, kArming, kStaging),                  DO(HoldForSuspect)},
     {Event::kSuspect,   IN(kClosed),                                      DO(Ignore)},  // nothing is decided any more
     {Event::kSuspect,   ELSEWHERE,                                        DO(MarkSuspect)},
@@ -157,6 +161,7 @@ LeaderActions Leader::OnMessage(Rank from, ToLeader message, TimePoint now) {
   const Event event = std::visit(Overload{
                                      [](const Request&) { return Event::kRequest; },
                                      [](const Finalized&) { return Event::kFinalized; },
+                                     [](const Sync&) { return Event::kSync; },
                                      [&](const Count& m) { return of_present(m, Event::kCount); },
                                      [&](const Ack& m) { return of_present(m, Event::kAck); },
                                      [&](const Nack& m) { return of_present(m, Event::kNack); },
@@ -266,6 +271,19 @@ void Leader::StartSave(TimePoint now) {
 }
 
 // ---- 9, 10, 12: what goes wrong ----
+
+void Leader::MarkSyncing(Input& in) { peers_[in.from].syncing = true; }
+
+void Leader::MarkSyncingIdle(Input& in) {
+  MarkSyncing(in);
+  EndSync();
+}
+
+void Leader::EndSync() {
+  if (!std::all_of(peers_.begin(), peers_.end(), [](const Peer& p) { return p.syncing || p.final; })) return;
+  for (Peer& peer : peers_) peer.syncing = false;
+  out_.emplace_back(Broadcast{Synced{}});
+}
 
 void Leader::TakeFailed(Input& in) {
   EndSave({Code::kIo, RankName(in.from) + ": " + std::get<Failed>(in.message).why}, in.now);
@@ -379,9 +397,10 @@ void Leader::Next(TimePoint now) {
     return StartSave(now);
   }
   if (AllFinal()) {
-    Close(false, end_tried_ ? "the last save failed: " + last_failure_
-                            : "the last state was not saved: 'end' is not among the triggers");
+    return Close(false, end_tried_ ? "the last save failed: " + last_failure_
+                                   : "the last state was not saved: 'end' is not among the triggers");
   }
+  EndSync();
 }
 
 void Leader::MarkFinal(Input& in) {

@@ -24,7 +24,8 @@
 // 10. A member that is gone ends saving for this life: whatever its loss does not hinder is finished, later requests are refused.
 // 11. cairn_finalize: M sends Finalized(c) and stays; its memory stands for every later T. When all are final L saves once more if the
 //     count has moved since the last commit, has the run recorded as finished, and sends Close.
-// 12. Every state but idle and closed has a deadline; OnTick drives it.
+// 12. cairn_wait: M stands still, as in quiet, and sends Sync. When all have and L is idle, L sends Synced.
+// 13. Every state but idle and closed has a deadline; OnTick drives it.
 //
 // Why no two members snapshot different T under one id: T is sent once per id. Why no commit lacks a snapshot: L counts Staged and then
 // Record of every member under this id, and a member that has left T has forgotten the id, so it can send neither. docs/design/agreement.md
@@ -150,6 +151,7 @@ class Leader {
     bool suspect = false;
     bool gone = false;
     bool final = false;
+    bool syncing = false;   // stands in cairn_wait
     bool answered = false;  // what the present state waits for has come
     Count count;            // latest of the present try
     Staged staged;          // of the present try
@@ -182,6 +184,8 @@ class Leader {
   void MarkFinal(Input& in);
   void MarkFinalIdle(Input& in);
   void MarkFinalArmed(Input& in);
+  void MarkSyncing(Input& in);
+  void MarkSyncingIdle(Input& in);
   void MarkSuspect(Input& in);
   void HoldForSuspect(Input& in);
   void MarkRejoined(Input& in);
@@ -205,6 +209,7 @@ class Leader {
   void EndSave(const Status& status, TimePoint now);
   void Settle(const Want& want, SaveId id, int64_t count, const Status& status);
   void Next(TimePoint now);
+  void EndSync();
   void Close(bool finished, const std::string& why);
   std::optional<int64_t> RestCount() const;
   int64_t ChooseBoundary(TimePoint now) const;

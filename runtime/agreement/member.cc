@@ -76,7 +76,7 @@ const Member::Row Member::kTransitions[] = {
     {Event::kBoundary,    IN(kCleared),             DO(TakeSnapshotAtBoundary)},
     {Event::kBoundary,    ELSEWHERE,                DO(Ignore)},  // OnArmed had the lock first and refused; or dropped a moment ago
     {Event::kQuietBegin,  IN(kArmed, kCleared),     DO(TellMode)},
-    {Event::kQuietBegin,  ELSEWHERE,                DO(Ignore)},  // the next Poll tells
+    {Event::kQuietBegin,  ELSEWHERE,                DO(Ignore)},  // the next Poll or ArmAt tells
     {Event::kQuietEnd,    IN(kArmed, kCleared),     DO(TellMode)},
     {Event::kQuietEnd,    IN(kWaiting, kSnapshotting, kDiscarding), DO(HoldApplication)},
     {Event::kQuietEnd,    ELSEWHERE,                DO(Ignore)},  // nothing depends on the state standing still
@@ -194,6 +194,10 @@ MemberActions Member::OnMessage(ToMember message, Progress progress, TimePoint n
             CloseWith(m.finished ? OkStatus() : Status(Code::kUnavailable, m.why));
             return Event::kStale;
           },
+          [&](const Synced&) {
+            syncing_ = false;
+            return Event::kStale;
+          },
       },
       message);
   Input in{.now = now, .message = std::move(message), .progress = progress};
@@ -206,6 +210,14 @@ MemberActions Member::OnMessage(ToMember message, Progress progress, TimePoint n
 
 MemberActions Member::OnLeaderGone(std::string why) {
   CloseWith({Code::kUnavailable, std::move(why)});
+  return std::exchange(out_, {});
+}
+
+MemberActions Member::OnWait() {
+  if (!closed_) {
+    syncing_ = true;
+    Emit(Sync{});
+  }
   return std::exchange(out_, {});
 }
 
@@ -247,18 +259,20 @@ std::optional<TimePoint> Member::wait_until() const {
   return std::min(held_since_ + options_.boundary_wait, deadline_);
 }
 
-bool Member::at_rest() const {
+bool Member::has_snapshot() const {
   switch (state_) {
     case kSnapshotting:
     case kDiscarding:
     case kStaged:
     case kDraining:
     case kRecorded:
-      return false;
+      return true;
     default:
-      return requests_ == 0;
+      return false;
   }
 }
+
+bool Member::at_rest() const { return !has_snapshot() && requests_ == 0 && !syncing_; }
 
 // ---- handlers ----
 
@@ -278,11 +292,13 @@ void Member::TellCount(Input& in) {
   const bool running = mode_ == Mode::kRunning;
   Emit(Count{std::get<Poll>(in.message).id, running ? in.progress.count : rest_count_, in.progress.period,
              mode_});
+  told_mode_ = mode_;
 }
 
 // The application stands still until the dropped snapshot is out of the way, so the count will be right then.
 void Member::TellCountLater(Input& in) {
   late_count_ = Count{std::get<Poll>(in.message).id, in.progress.count, in.progress.period, Mode::kRunning};
+  told_mode_ = Mode::kRunning;
 }
 
 void Member::StartArming(Input& in) {
@@ -308,6 +324,7 @@ void Member::FinishArming(Input& in) {
     state_ = kWaiting;
   } else {
     state_ = kArmed;
+    if (mode_ != told_mode_) TellMode(in);  // it came to rest after the Poll
   }
 }
 
@@ -337,7 +354,10 @@ void Member::TakeSnapshotAtBoundary(Input& in) {
 
 void Member::TakeSnapshotAtGo(Input&) { Snapshot(); }
 
-void Member::TellMode(Input&) { Emit(Count{id_, rest_count_, {}, mode_}); }
+void Member::TellMode(Input&) {
+  Emit(Count{id_, rest_count_, {}, mode_});
+  told_mode_ = mode_;
+}
 
 void Member::FinalizeArmed(Input&) {
   out_.emplace_back(Disarm{});
@@ -406,6 +426,7 @@ void Member::ForgetComplete(Input& in) { End(Outcome::kLocal, in.text); }
 void Member::CloseWith(const Status& status) {
   if (closed_) return;
   closed_ = status;
+  syncing_ = false;
   late_count_.reset();
   Input drop{.text = status.message(), .all_staged = true};
   Dispatch(Event::kDrop, drop);

@@ -122,6 +122,7 @@ class Member {
   MemberActions OnQuietBegin(int64_t count,
                              int64_t label);  // count and label of the last cairn_step; not nested
   MemberActions OnQuietEnd(TimePoint now);
+  MemberActions OnWait();  // in quiet: from now on at_rest() waits for all other members, too
   MemberActions OnFinalized(int64_t count, int64_t label);  // once, outside quiet; held until Closed
   MemberActions OnWaitExpired(TimePoint now);  // wait_until() has passed; harmless when early or late
 
@@ -139,8 +140,10 @@ class Member {
       const;  // the thread inside cairn_step, cairn_quiet_end or cairn_finalize may not return
   std::optional<TimePoint> wait_until()
       const;  // when to call OnWaitExpired while it is held; nothing = never
-  bool at_rest()
-      const;  // no snapshot of this member is on its way to be durable, and each request is answered: for cairn_wait
+  // A snapshot of this member is on its way to be durable: what a process that exits waits for.
+  bool has_snapshot() const;
+  // Nor is a request of this member unanswered, or a wait (OnWait): what cairn_wait waits for.
+  bool at_rest() const;
   MemberState state() const { return state_; }
 
  private:
@@ -188,10 +191,12 @@ class Member {
 
   MemberState state_ = MemberState::kIdle;
   Mode mode_ = Mode::kRunning;
-  int64_t rest_count_ = 0;  // while quiet or final
-  int64_t label_ = 0;       // of the last boundary known here
-  uint32_t requests_ = 0;   // not answered yet
-  bool held_ = false;       // the application is inside cairn_step, cairn_quiet_end or cairn_finalize
+  bool syncing_ = false;
+  Mode told_mode_ = Mode::kRunning;  // in the latest Count
+  int64_t rest_count_ = 0;           // while quiet or final
+  int64_t label_ = 0;                // of the last boundary known here
+  uint32_t requests_ = 0;            // not answered yet
+  bool held_ = false;  // the application is inside cairn_step, cairn_quiet_end or cairn_finalize
   TimePoint held_since_;
   std::optional<Status> closed_;
 

@@ -104,6 +104,7 @@ template <typename A> void Fields(A& a, Ref<A, Staged> m) { a(m.id); a.CountOf(m
 template <typename A> void Fields(A& a, Ref<A, Record> m) { a(m.id); a(m.record); }
 template <typename A> void Fields(A& a, Ref<A, Failed> m) { a(m.id); a(m.why); }
 template <typename A> void Fields(A& a, Ref<A, Finalized> m) { a.CountOf(m.count); }
+template <typename A> void Fields(A&, Ref<A, Sync>) {}
 template <typename A> void Fields(A& a, Ref<A, Poll> m) { a(m.id); }
 template <typename A> void Fields(A& a, Ref<A, ArmAt> m) { a(m.id); a.CountOf(m.boundary); a(m.time_left); }
 template <typename A> void Fields(A& a, Ref<A, Go> m) { a(m.id); }
@@ -112,6 +113,7 @@ template <typename A> void Fields(A& a, Ref<A, Committed> m) { a(m.id); }
 template <typename A> void Fields(A& a, Ref<A, Drop> m) { a(m.id); a(m.all_staged); a(m.why); }
 template <typename A> void Fields(A& a, Ref<A, Answer> m) { a(m.saved); a(m.why); }
 template <typename A> void Fields(A& a, Ref<A, Close> m) { a(m.finished); a(m.why); }
+template <typename A> void Fields(A&, Ref<A, Synced>) {}
 // clang-format on
 
 template <typename V>

@@ -90,7 +90,12 @@ struct Finalized {
   bool operator==(const Finalized&) const = default;
 };
 
-using ToLeader = std::variant<Request, Count, Ack, Nack, Abort, Staged, Record, Failed, Finalized>;
+// The program called cairn_wait: answered by Synced once every member has and no save is under way or wanted.
+struct Sync {
+  bool operator==(const Sync&) const = default;
+};
+
+using ToLeader = std::variant<Request, Count, Ack, Nack, Abort, Staged, Record, Failed, Finalized, Sync>;
 
 // ---- leader to member ----
 
@@ -138,7 +143,12 @@ struct Close {
   bool operator==(const Close&) const = default;
 };
 
-using ToMember = std::variant<Poll, ArmAt, Go, Drain, Committed, Drop, Answer, Close>;
+// Answers Sync: everything that was asked for before has ended.
+struct Synced {
+  bool operator==(const Synced&) const = default;
+};
+
+using ToMember = std::variant<Poll, ArmAt, Go, Drain, Committed, Drop, Answer, Close, Synced>;
 
 std::string Encode(const ToLeader& message);
 std::string Encode(const ToMember& message);

@@ -1,6 +1,7 @@
 #include "runtime/session/session.h"
 
 #include <future>
+#include <utility>
 
 #include "runtime/io/file.h"
 #include "runtime/session/loader.h"
@@ -102,7 +103,10 @@ Session::~Session() {
     LeaveBehind();
     return;
   }
-  (void)Wait(kExitDrainBound);
+  {
+    Lock lock(mutex_);
+    changed_.wait_for(lock, kExitDrainBound, [this] { return !member_.has_snapshot(); });
+  }
   auto gone = std::make_shared<std::promise<void>>();
   auto future = gone->get_future();
   loop_->Post([this, gone] { Depart([gone] { gone->set_value(); }); });
@@ -224,12 +228,13 @@ void Session::AtBoundary(int64_t count) {
 void Session::QuietBegin() {
   const Inside inside(this);
   Lock lock(mutex_);
-  Carry(member_.OnQuietBegin(count_.load(), label_), lock);
+  if (!std::exchange(quiet_, true)) Carry(member_.OnQuietBegin(count_.load(), label_), lock);
 }
 
 void Session::QuietEnd() {
   const Inside inside(this);
   Lock lock(mutex_);
+  if (!std::exchange(quiet_, false)) return;
   Carry(member_.OnQuietEnd(Clock::now()), lock);
   Hold(lock);
 }
@@ -319,17 +324,24 @@ void Session::Save(const std::string& tag) {
 }
 
 Status Session::Wait(std::optional<milliseconds> bound) {
-  const Inside inside(this);
-  const auto deadline = Clock::now() + bound.value_or(milliseconds(0));
-  Lock lock(mutex_);
-  while (!member_.at_rest()) {
-    if (!bound) {
-      changed_.wait(lock);
-    } else if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && !member_.at_rest()) {
-      return {Code::kTimeout, "a save is still under way"};
+  // The program stands at a boundary while it waits: the save that it waits for may be taken here.
+  const bool was_quiet = quiet_;
+  QuietBegin();
+  bool rested = false;
+  {
+    const Inside inside(this);
+    Lock lock(mutex_);
+    Carry(member_.OnWait(), lock);
+    const auto rest = [this] { return member_.at_rest(); };
+    if (bound) {
+      rested = changed_.wait_for(lock, *bound, rest);
+    } else {
+      changed_.wait(lock, rest);
+      rested = true;
     }
   }
-  return OkStatus();
+  if (!was_quiet) QuietEnd();
+  return rested ? OkStatus() : Status(Code::kTimeout, "a save is still under way");
 }
 
 Status Session::Finalize() {

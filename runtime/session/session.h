@@ -108,6 +108,7 @@ class Session {
   Items items_;
   int64_t label_ = 0;
   bool started_ = false;
+  bool quiet_ = false;
 
   // Shared without a lock.
   std::atomic<int64_t> count_{0};       // of Step calls, over all lives

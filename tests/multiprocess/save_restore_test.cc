@@ -254,6 +254,17 @@ TEST_F(SaveRestore, AQuietMemberIsSavedWhileTheOthersAreQuietToo) {
   EXPECT_EQ(step.Hash(), UndisturbedHash(kArgs));
 }
 
+TEST_F(SaveRestore, WaitingRightAfterAskingGetsTheSaveOfThisVeryBoundary) {
+  Step step(
+      {.ranks = 3,
+       .dir = dir_,
+       .args = With(kArgs, {"--save-at", "20", "--wait-at", "20", "--hold-at", "20", "--hold-file", "/"})});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  for (int r = 0; r < 3; ++r) EXPECT_EQ(step.rank(r).Line("waited"), "0");
+  ASSERT_EQ(Committed(dir_).size(), 2u) << step.Log();
+  EXPECT_EQ(Committed(dir_)[1].id.step, 20);
+}
+
 TEST_F(SaveRestore, AnUnwritableDirectoryCostsTheSavesAndNotTheJob) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere; the Slurm tests cover it as a user";
   std::filesystem::create_directory(dir_);

@@ -29,6 +29,7 @@ struct Options {
   std::string tag;
   int64_t quiet_at = -1;  // spends quiet_ms in cairn_quiet after this step
   int quiet_ms = 300;
+  int64_t wait_at = -1;    // calls cairn_wait after this step
   int64_t exit_at = -1;    // this rank calls exit(0) after this step
   int64_t freeze_at = -1;  // this rank stops stepping for freeze_ms after this step
   int freeze_ms = 0;
@@ -66,6 +67,7 @@ int main(int argc, char** argv) {
   app.add_option("--quiet-at", o.quiet_at);
   app.add_option("--quiet-ms", o.quiet_ms);
   app.add_option("--exit-at", o.exit_at);
+  app.add_option("--wait-at", o.wait_at);
   app.add_option("--freeze-at", o.freeze_at);
   app.add_option("--freeze-ms", o.freeze_ms);
   app.add_option("--blob-policy", o.blob_policy);
@@ -141,6 +143,7 @@ int main(int argc, char** argv) {
     }
     cairn_step(session, o.other_label ? -done : done);
     if (done == o.exit_at) std::exit(0);
+    if (done == o.wait_at) std::printf("waited %d\n", cairn_wait(session, 20000));
     if (done == o.freeze_at) std::this_thread::sleep_for(std::chrono::milliseconds(o.freeze_ms));
     if (done == o.hold_at) AwaitFile(o.hold_file);
     if (done == o.quiet_at) {

@@ -177,7 +177,9 @@ CAIRN_API int cairn_quiet_end(cairn_session* session);
  * pruned. Returns at once. */
 CAIRN_API int cairn_save(cairn_session* session, const char* tag);
 
-/* Waits until no save that this member knows of is under way, at most timeout_ms (-1 = no bound). CAIRN_E_TIMEOUT when the bound passed. */
+/* Waits until every save that was asked for before has ended, at most timeout_ms (-1 = no bound); CAIRN_E_TIMEOUT when the bound passed.
+ * Collective: call it on all members at the same boundary (after cairn_step, with the state unchanged since); a save that is still to be
+ * made is then made there. */
 CAIRN_API int cairn_wait(cairn_session* session, int timeout_ms);
 
 /* Ends the session; collective. Saves once if the run moved on since its last save, waits until that is durable, records that the run is

@@ -473,6 +473,18 @@ TEST_F(LeaderTest, ARunThatIsNotSavedAtItsEndIsNotFinished) {
   EXPECT_EQ(Of<Finish>(restored.OnMessage(0, Finalized{5}, At(0))).size(), 1u);
 }
 
+TEST_F(LeaderTest, WaitingEndsWhenAllWaitAndTheSaveUnderWayHasEnded) {
+  ReachCommitting();
+  EXPECT_THAT(Told<Synced>(FromAll(30, [](Rank) { return Sync{}; })), ElementsAre());
+  EXPECT_THAT(Told<Synced>(leader.OnCommitted(1, OkStatus(), At(50))), ElementsAre(Synced{}));
+  EXPECT_THAT(Told<Synced>(leader.OnMessage(0, Sync{}, At(60))), ElementsAre())
+      << "the others do not wait again";
+}
+
+TEST_F(LeaderTest, WaitingEndsAtOnceWhenNothingIsWanted) {
+  EXPECT_THAT(Told<Synced>(FromAll(30, [](Rank) { return Sync{}; })), ElementsAre(Synced{}));
+}
+
 TEST_F(LeaderTest, ARecordOfTheEndThatHangsIsNotWaitedForWithoutBound) {
   Leader l({.members = 1, .save_timeout = seconds(60), .committed_count = 5});
   l.OnMessage(0, Finalized{5}, At(0));

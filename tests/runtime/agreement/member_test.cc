@@ -237,6 +237,23 @@ TEST_F(MemberTest, ComingToRestWhileArmedIsTold) {
   EXPECT_THAT(Sent<Count>(member.OnQuietEnd(At(9))), ElementsAre(Count{1, 103, {}, Mode::kRunning}));
 }
 
+TEST_F(MemberTest, ComingToRestBetweenPollAndArmIsTold) {
+  Tell(Poll{1});
+  member.OnQuietBegin(103, 1103);
+  Tell(ArmAt{1, 106, seconds(60)});
+  EXPECT_THAT(Sent<Count>(member.OnArmed(103)), ElementsAre(Count{1, 103, {}, Mode::kQuiet}));
+}
+
+TEST_F(MemberTest, WaitingLastsUntilTheLeadersWordOrItsLoss) {
+  EXPECT_THAT(Sent<Sync>(member.OnWait()), ElementsAre(Sync{}));
+  EXPECT_FALSE(member.at_rest());
+  Tell(Synced{});
+  EXPECT_TRUE(member.at_rest());
+  member.OnWait();
+  member.OnLeaderGone("rank 0 is gone");
+  EXPECT_TRUE(member.at_rest());
+}
+
 // ---- the end ----
 
 TEST_F(MemberTest, AFinalMembersImageStandsForALaterBoundary) {

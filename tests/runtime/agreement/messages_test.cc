@@ -20,8 +20,9 @@ TEST(AgreementMessages, EveryMessageComesBackAsItWasSent) {
                                 Staged{7, 120, -5, true},
                                 Record{7, "\0\xff bytes"s},
                                 Failed{7, "no space on /dev/shm"},
-                                Finalized{400}};
-  static_assert(std::variant_size_v<ToLeader> == 9);
+                                Finalized{400},
+                                Sync{}};
+  static_assert(std::variant_size_v<ToLeader> == 10);
   for (const ToLeader& m : to_leader) {
     const auto back = DecodeToLeader(Encode(m));
     ASSERT_TRUE(back.ok()) << back.status().message();
@@ -34,8 +35,9 @@ TEST(AgreementMessages, EveryMessageComesBackAsItWasSent) {
                                 Committed{8},
                                 Drop{8, true, "rank 3 is gone"},
                                 Answer{false, "no"},
-                                Close{true, ""}};
-  static_assert(std::variant_size_v<ToMember> == 8);
+                                Close{true, ""},
+                                Synced{}};
+  static_assert(std::variant_size_v<ToMember> == 9);
   for (const ToMember& m : to_member) {
     const auto back = DecodeToMember(Encode(m));
     ASSERT_TRUE(back.ok()) << back.status().message();
@@ -58,7 +60,7 @@ TEST(AgreementMessages, EveryTruncationAndEverySurplusByteIsRefused) {
 }
 
 TEST(AgreementMessages, ValuesThatNoSenderMakesAreRefused) {
-  EXPECT_FALSE(DecodeToMember("\x08"s).ok());                              // unknown type
+  EXPECT_FALSE(DecodeToMember("\x09"s).ok());                              // unknown type
   EXPECT_FALSE(DecodeToMember("\x06\x02\0\0\0\0"s).ok());                  // bool 2
   EXPECT_FALSE(DecodeToLeader("\x00\x03\0\0\0\0\0\0\0\0\0\0\0\0"s).ok());  // two reasons at once
   EXPECT_FALSE(DecodeToLeader("\x00\x00\0\0\0\0\0\0\0\0\0\0\0\0"s).ok());  // none
@@ -75,7 +77,7 @@ TEST(AgreementMessages, WhateverDecodesFromRandomBytesEncodesToTheSameBytes) {
   for (int i = 0; i < 200000; ++i) {
     std::string bytes(random() % 24, '\0');
     for (char& c : bytes) c = static_cast<char>(random() % 4 ? 0 : random());
-    if (!bytes.empty()) bytes[0] = static_cast<char>(random() % 10);
+    if (!bytes.empty()) bytes[0] = static_cast<char>(random() % 11);
     const auto to_leader = DecodeToLeader(bytes);
     const auto to_member = DecodeToMember(bytes);
     if (to_leader.ok()) {
