@@ -200,11 +200,12 @@ MemberActions Member::OnMessage(ToMember message, Progress progress, TimePoint n
           },
       },
       message);
-  Input in{.now = now, .message = std::move(message), .progress = progress};
-  if (const auto* drop = std::get_if<Drop>(&in.message)) {
+  Input in{.now = now, .progress = progress};
+  if (const auto* drop = std::get_if<Drop>(&message)) {
     in.text = drop->why;
     in.all_staged = drop->all_staged;
   }
+  in.message = std::move(message);
   return Run(event, in);
 }
 
