@@ -20,9 +20,9 @@ Result<std::string> Exchange(const std::string& dir, const std::string& request,
 
 }  // namespace
 
-Result<Json> Ask(const std::string& dir, const std::string& op, std::chrono::nanoseconds bound) {
+Result<Json> Ask(const std::string& dir, const Json& request, std::chrono::nanoseconds bound) {
   const auto deadline = std::chrono::steady_clock::now() + bound;
-  const Result<std::string> reply = Exchange(dir, Json{{"op", op}}.dump(), deadline);
+  const Result<std::string> reply = Exchange(dir, request.dump(), deadline);
   if (!reply.ok()) {
     const Status& status = reply.status();
     std::string remedy;

@@ -10,9 +10,9 @@
 
 namespace cairn {
 
-// The reply, a JSON object, to the request {"op": `op`}. `dir` is the run's. kNotFound, kUnavailable: no
+// The reply, a JSON object, to the request, another one. `dir` is the run's. kNotFound, kUnavailable: no
 // session is live there; kTimeout: it did not answer within `bound`; the messages say what to do.
-Result<nlohmann::ordered_json> Ask(const std::string& dir, const std::string& op,
+Result<nlohmann::ordered_json> Ask(const std::string& dir, const nlohmann::ordered_json& request,
                                    std::chrono::nanoseconds bound);
 
 }  // namespace cairn

@@ -4,7 +4,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "runtime/catalog/marks.h"
 #include "runtime/command/ask.h"
 #include "runtime/command/known_runs.h"
 #include "runtime/command/subcommands.h"
@@ -28,19 +27,17 @@ Result<int> Save(const SaveArgs& args, bool json) {
   if (!args.tag.empty()) CAIRN_RETURN_IF_ERROR(CheckTag(args.tag));
   CAIRN_ASSIGN_OR_RETURN(const FoundRun found, FindRun(args.name));
   CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, OpenRun(found.dir));
-  CAIRN_ASSIGN_OR_RETURN(Json reply, Ask(dir.path(), "save", *timeout));
+  Json request = {{"op", "save"}};
+  if (!args.tag.empty()) request["tag"] = args.tag;
+  CAIRN_ASSIGN_OR_RETURN(Json reply, Ask(dir.path(), request, *timeout));
   if (!reply.value("saved", false)) {
     return Status(Code::kUnavailable, "the job did not save: " + reply.value("why", "it gave no reason") +
                                           "; the older checkpoints are as they were");
   }
   const std::string checkpoint = reply.value("checkpoint", "");
-  if (!args.tag.empty()) {
-    CAIRN_RETURN_IF_ERROR(
-        SetTag(dir, args.tag, checkpoint).Annotate(checkpoint + " was saved, yet not tagged"));
-    reply["tag"] = args.tag;
-  }
   if (json) {
     reply["dir"] = dir.path();
+    if (!args.tag.empty()) reply["tag"] = args.tag;
     PrintJson(reply);
   } else {
     std::printf("saved  %s, step %s, is durable in %s%s\n", checkpoint.c_str(),

@@ -46,7 +46,7 @@ void PrintStatus(const Json& s) {
 Result<int> ShowStatus(const std::string& job_or_dir, bool json) {
   CAIRN_ASSIGN_OR_RETURN(const FoundRun found, FindRun(job_or_dir));
   CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, OpenRun(found.dir));
-  CAIRN_ASSIGN_OR_RETURN(const Json status, Ask(dir.path(), "status", kBound));
+  CAIRN_ASSIGN_OR_RETURN(const Json status, Ask(dir.path(), {{"op", "status"}}, kBound));
   if (json) {
     PrintJson(status);
     return kExitGood;

@@ -23,7 +23,8 @@ Result<std::string> Expand(char letter, const StepIdentity& step) {
     case 'A':
       return std::to_string(step.array_job.value_or(step.job));
     case 'a':
-      if (!step.array_task) return Status(Code::kInvalid, "%a stands for an array's task, and this job is not one");
+      if (!step.array_task)
+        return Status(Code::kInvalid, "%a stands for an array's task, and this job is not one");
       return std::to_string(*step.array_task);
     case 'x':
       return step.job_name;
@@ -49,7 +50,8 @@ std::string FileName(const std::string& name) {
 
 }  // namespace
 
-Result<std::string> ExpandDirectory(std::string_view text, const StepIdentity& step, const std::string& base) {
+Result<std::string> ExpandDirectory(std::string_view text, const StepIdentity& step,
+                                    const std::string& base) {
   const std::string quoted = "--checkpoint-dir=" + std::string(text);
   if (text.starts_with("s3://")) {
     return Status(Code::kInvalid, quoted + ": this build keeps checkpoints in directories only");
@@ -67,7 +69,8 @@ Result<std::string> ExpandDirectory(std::string_view text, const StepIdentity& s
     names_task = names_task || letter == 'a';
     out += *value;
   }
-  if (out.find('\n') != std::string::npos) return Status(Code::kInvalid, quoted + ": a line break is not allowed");
+  if (out.find('\n') != std::string::npos)
+    return Status(Code::kInvalid, quoted + ": a line break is not allowed");
   if (step.array_task && !names_task) out += "/task-" + std::to_string(*step.array_task);
   fs::path path(out);
   if (path.is_relative()) path = fs::path(base) / path;
@@ -76,7 +79,8 @@ Result<std::string> ExpandDirectory(std::string_view text, const StepIdentity& s
   return normal;
 }
 
-Result<std::string> ClaimDefaultDirectory(const std::string& submit_dir, const StepIdentity& step, const std::string& step_name) {
+Result<std::string> ClaimDefaultDirectory(const std::string& submit_dir, const StepIdentity& step,
+                                          const std::string& step_name) {
   const fs::path job = fs::path(submit_dir) / ("cairn-" + std::to_string(step.job));
   const fs::path use = job / ".use";
   std::error_code error;

@@ -25,7 +25,8 @@ Result<std::string> ExpandDirectory(std::string_view text, const StepIdentity& s
 
 // The default: <submit_dir>/cairn-<job>/<name>, or <name>-<n> for the n-th step of that name in this life. So a script that runs again from its
 // top finds each step's own. Claims the ordinal by exclusive create of cairn-<job>/.use/<restart>.<name>.<n>.
-Result<std::string> ClaimDefaultDirectory(const std::string& submit_dir, const StepIdentity& step, const std::string& step_name);
+Result<std::string> ClaimDefaultDirectory(const std::string& submit_dir, const StepIdentity& step,
+                                          const std::string& step_name);
 
 // Whether `dir`, its links resolved as far as it exists, lies in or below one of the colon-separated `allowed`. An empty list allows all.
 bool DirectoryAllowed(const std::string& dir, std::string_view allowed);

@@ -34,7 +34,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr seconds kOpenBound{60};   // NOT PROTECTED is said when no session is open by then
+constexpr seconds kOpenBound{60};     // NOT PROTECTED is said when no session is open by then
 constexpr seconds kPollInterval{60};  // of the job's record while no session is open
 constexpr milliseconds kStepNameBound{5000};
 
@@ -60,11 +60,14 @@ struct Plan {
 // The end of the pair, or stdin and stdout.
 class HandOver {
  public:
-  explicit HandOver(int fd) : in_(fd < 0 ? STDIN_FILENO : fd), out_(fd < 0 ? STDOUT_FILENO : fd), plain_(fd < 0) {}
+  explicit HandOver(int fd)
+      : in_(fd < 0 ? STDIN_FILENO : fd), out_(fd < 0 ? STDOUT_FILENO : fd), plain_(fd < 0) {}
 
   bool plain() const { return plain_; }
 
-  void Env(const std::string& name, const std::string& value) { text_ += (plain_ ? "" : "env ") + name + "=" + value + "\n"; }
+  void Env(const std::string& name, const std::string& value) {
+    text_ += (plain_ ? "" : "env ") + name + "=" + value + "\n";
+  }
 
   // The last word: the step is refused (`fail`), or runs unprotected (`off`).
   int Refuse(const std::string& word, const std::string& why) {
@@ -81,7 +84,8 @@ class HandOver {
     if (!plain_) text_ += "end\n";
     if (!Write()) return false;
     if (plain_) {
-      const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);  // so that a reader of the lines sees their end
+      const int null =
+          open("/dev/null", O_WRONLY | O_CLOEXEC);  // so that a reader of the lines sees their end
       if (null >= 0) dup2(null, STDOUT_FILENO);
       close(null);
     }
@@ -120,8 +124,9 @@ Result<std::string> AskStepName(Loop* loop, const StepIdentity& step) {
   std::promise<Result<std::string>> answer;
   loop->Post([&] {
     runner = std::make_unique<CommandRunner>(loop);
-    runner->Run({"scontrol", "show", "step", "-o", std::to_string(step.job) + "." + std::to_string(step.step)}, kStepNameBound,
-                [&](Result<std::string> text) { answer.set_value(std::move(text)); });
+    runner->Run(
+        {"scontrol", "show", "step", "-o", std::to_string(step.job) + "." + std::to_string(step.step)},
+        kStepNameBound, [&](Result<std::string> text) { answer.set_value(std::move(text)); });
   });
   Result<std::string> text = answer.get_future().get();
   loop->Run([&] { runner.reset(); });
@@ -139,7 +144,9 @@ Result<std::string> ChooseDirectory(Loop* loop, const Plan& plan) {
   if (plan.step.job == 0) return here + "/cairn";
   auto name = AskStepName(loop, plan.step);
   const std::string advice = "; give --checkpoint-dir";
-  if (!name.ok()) return Status(Code::kUnavailable, "the default directory needs the step's name: " + name.status().message() + advice);
+  if (!name.ok())
+    return Status(Code::kUnavailable,
+                  "the default directory needs the step's name: " + name.status().message() + advice);
   auto dir = ClaimDefaultDirectory(Variable("SLURM_SUBMIT_DIR").value_or(here), plan.step, *name);
   if (!dir.ok()) return Status(Code::kUnavailable, dir.status().message() + advice);
   return dir;
@@ -151,12 +158,14 @@ Status ListenFor(Plan* plan, std::string host) {
   std::vector<std::string> addresses;
   if (host.empty() && !site.interface.empty()) {
     addresses = ReachableAddresses(0, site.interface);
-    if (addresses.empty()) return Status(Code::kUnavailable, "interface " + site.interface + " has no address here");
+    if (addresses.empty())
+      return Status(Code::kUnavailable, "interface " + site.interface + " has no address here");
     host = addresses.front().substr(0, addresses.front().rfind(':'));
   }
   CAIRN_ASSIGN_OR_RETURN(Socket socket, ListenTcp(host, site.first_port, site.last_port));
   const uint16_t port = LocalPort(socket);
-  addresses = host.empty() ? ReachableAddresses(port, "") : std::vector<std::string>{host + ":" + std::to_string(port)};
+  addresses = host.empty() ? ReachableAddresses(port, "")
+                           : std::vector<std::string>{host + ":" + std::to_string(port)};
   for (const std::string& a : addresses) plan->rendezvous += (plan->rendezvous.empty() ? "" : ",") + a;
   plan->listeners.push_back(std::move(socket));
   return OkStatus();
@@ -174,7 +183,9 @@ class Server {
         reception_(loop, std::move(plan.listeners),
                    {Role::kHost, Role::kMember, plan.key, "", 0, 0, plan.token},
                    {[this](const std::string&) { Opened(); },
-                    [this](const std::string& session, uint16_t type, std::string payload) { Serve(session, type, payload); },
+                    [this](const std::string& session, uint16_t type, std::string payload) {
+                      Serve(session, type, payload);
+                    },
                     [](const std::string& line) { Say(line); }}) {
     Register("start", 0);
     unopened_.Once(kOpenBound);
@@ -191,7 +202,9 @@ class Server {
   void StillUnopened() { NotProtected("no rank has opened a session within 60 s"); }
 
   void NotProtected(const std::string& why) {
-    Say("NOT PROTECTED: " + why + ", so nothing of this step is saved. Let the program open a session (cairn_open; see cairn(7)), or run it "
+    Say("NOT PROTECTED: " + why +
+        ", so nothing of this step is saved. Let the program open a session (cairn_open; see cairn(7)), or "
+        "run it "
         "without --checkpoint");
   }
 
@@ -278,25 +291,31 @@ int HostMain(const HostOptions& options) {
   auto loop = Loop::Start("cairn-host");
   if (!loop.ok()) return hand_over.Refuse(unable, loop.status().message());
   auto dir = ChooseDirectory(loop->get(), plan);
-  if (!dir.ok()) return hand_over.Refuse(dir.status().code() == Code::kInvalid ? "fail" : unable, dir.status().message());
+  if (!dir.ok())
+    return hand_over.Refuse(dir.status().code() == Code::kInvalid ? "fail" : unable, dir.status().message());
   plan.dir = *dir;
   if (!DirectoryAllowed(plan.dir, plan.resolved.allowed_dirs)) {
-    return hand_over.Refuse("fail", "--checkpoint-dir=" + plan.dir + " is refused: this site keeps checkpoints only below " +
+    return hand_over.Refuse("fail", "--checkpoint-dir=" + plan.dir +
+                                        " is refused: this site keeps checkpoints only below " +
                                         plan.resolved.allowed_dirs);
   }
   if (const Status status = ListenFor(&plan, options.listen); !status.ok()) {
     return hand_over.Refuse(unable, "the host process cannot listen: " + status.message());
   }
-  plan.key = std::to_string(plan.step.job) + "." + std::to_string(plan.step.step) + "." + std::to_string(plan.step.restart);
+  plan.key = std::to_string(plan.step.job) + "." + std::to_string(plan.step.step) + "." +
+             std::to_string(plan.step.restart);
 
   for (int i = 0; i < kSettingCount; ++i) {
     if (i == kSetting_dir) continue;
-    hand_over.Env("SLURM_" + std::string(GetSettingInfo(static_cast<SettingId>(i)).env), plan.resolved.text[static_cast<size_t>(i)]);
+    hand_over.Env("SLURM_" + std::string(GetSettingInfo(static_cast<SettingId>(i)).env),
+                  plan.resolved.text[static_cast<size_t>(i)]);
   }
   hand_over.Env("SLURM_CAIRN_DIR", plan.dir);
   hand_over.Env("SLURM_CAIRN_KEY", plan.key);
   hand_over.Env("SLURM_CAIRN_RENDEZVOUS", plan.rendezvous);
   hand_over.Env("SLURM_CAIRN_TOKEN", plan.token.Hex());
+  if (plan.step.restart > 0 && RegistryKnowsSave(RegistryPath(), plan.step.job, plan.dir))
+    hand_over.Env("SLURM_CAIRN_SAVED", "1");
   hand_over.Env("SLURM_CAIRN_HOST_PID", std::to_string(getpid()));
 
   std::unique_ptr<Server> server;

@@ -14,8 +14,8 @@ void Fields(Archive& a, CauseQuery& m) {
 }
 template <typename Archive>
 void Fields(Archive& a, CauseReply& m) {
-  a("id", m.id), a("cause", m.cause), a("seconds_left", m.seconds_left), a("may_requeue", m.may_requeue), a("batch", m.batch),
-      a("grace_seconds", m.grace_seconds), a("why", m.why);
+  a("id", m.id), a("cause", m.cause), a("seconds_left", m.seconds_left), a("may_requeue", m.may_requeue),
+      a("batch", m.batch), a("grace_seconds", m.grace_seconds), a("why", m.why);
 }
 template <typename Archive>
 void Fields(Archive& a, HolderQuery& m) {
@@ -100,11 +100,12 @@ Result<T> DecodeHostMessage(std::string_view payload) {
     Fields(reader, message);
     return message;
   } catch (const json::exception& e) {
-    return Status(Code::kInvalid, "a message of type " + std::to_string(T::kType) + " cannot be read: " + e.what());
+    return Status(Code::kInvalid,
+                  "a message of type " + std::to_string(T::kType) + " cannot be read: " + e.what());
   }
 }
 
-#define CAIRN_HOST_MESSAGE(T)                                   \
+#define CAIRN_HOST_MESSAGE(T)                                  \
   template std::string EncodeHostMessage<T>(const T& message); \
   template Result<T> DecodeHostMessage<T>(std::string_view payload);
 CAIRN_HOST_MESSAGE(CauseQuery)

@@ -11,8 +11,9 @@ namespace cairn {
 Reception::Reception(Loop* loop, std::vector<Socket> listeners, HandshakeParty party, ReceptionEvents events)
     : loop_(loop),
       events_(std::move(events)),
-      acceptor_(loop, std::move(listeners), std::move(party), {Role::kMember, Role::kControl},
-                [this](std::unique_ptr<Connection> c) { Accepted(std::move(c)); }, events_.on_refused) {}
+      acceptor_(
+          loop, std::move(listeners), std::move(party), {Role::kMember, Role::kControl},
+          [this](std::unique_ptr<Connection> c) { Accepted(std::move(c)); }, events_.on_refused) {}
 
 Reception::~Reception() = default;
 
@@ -53,7 +54,8 @@ void Reception::Register(std::unique_ptr<Connection> connection, const std::stri
     if (!session.failed.empty()) {
       status = Status(Code::kTimeout, session.failed);
     } else if (session.open) {
-      status = Status(Code::kExists, "session " + name + " of this step is open already: a session's name is used once");
+      status = Status(Code::kExists,
+                      "session " + name + " of this step is open already: a session's name is used once");
     } else {
       status = session.table.Add(*std::move(registration));
     }
@@ -68,7 +70,9 @@ void Reception::Register(std::unique_ptr<Connection> connection, const std::stri
     return;
   }
   ConnectionEvents events;
-  events.on_frame = [this, name, rank](uint16_t type, std::string message) { MemberFrame(name, rank, type, std::move(message)); };
+  events.on_frame = [this, name, rank](uint16_t type, std::string message) {
+    MemberFrame(name, rank, type, std::move(message));
+  };
   events.on_close = [this, name, rank](const Status&) { MemberClosed(name, rank); };
   connection->SetEvents(std::move(events));
   session.members[rank] = std::move(connection);

@@ -21,7 +21,7 @@ struct ReceptionEvents {
   std::function<void(const std::string& session)> on_opened;  // all members are there
   // A message of a session's leader, except replies to the command's requests.
   std::function<void(const std::string& session, uint16_t type, std::string payload)> on_leader;
-  std::function<void(const std::string& line)> on_refused;    // once for each kind of refusal
+  std::function<void(const std::string& line)> on_refused;  // once for each kind of refusal
 };
 
 class Reception {

@@ -16,8 +16,11 @@ std::string RegistryPath();
 
 // Appends {"event", "job", "step", "restart", "dir", "name", "saved_step", "time"} in one write, so that lines of several hosts do not mix.
 // event: "start" or "saved"; saved_step: of the commit, 0 at the start.
-Status AppendToRegistry(const std::string& path, const std::string& event, const StepIdentity& step, const std::string& dir,
-                        int64_t saved_step);
+Status AppendToRegistry(const std::string& path, const std::string& event, const StepIdentity& step,
+                        const std::string& dir, int64_t saved_step);
+
+// Whether the registry says that an earlier life of this job has saved into `dir`. False when it cannot be read.
+bool RegistryKnowsSave(const std::string& path, uint32_t job, const std::string& dir);
 
 }  // namespace cairn
 

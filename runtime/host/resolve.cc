@@ -14,6 +14,12 @@ std::string SiteVariable(std::string_view key) {
   return name;
 }
 
+// A variable that is set to nothing says nothing.
+std::optional<std::string> NotEmpty(std::optional<std::string> value) {
+  if (value && value->empty()) value.reset();
+  return value;
+}
+
 template <typename T>
 std::optional<T> Number(const std::optional<std::string>& text) {
   if (!text) return std::nullopt;
@@ -43,8 +49,8 @@ Result<ResolvedSettings> ResolveSettings(const GetVariable& get) {
   for (int i = 0; i < kSettingCount; ++i) {
     const SettingInfo& info = GetSettingInfo(static_cast<SettingId>(i));
     std::optional<std::string> value = get("CAIRN_PLUGIN_" + std::string(info.env));
-    if (!value) value = get(std::string(info.env));
-    if (!value && !info.key.empty()) value = get(SiteVariable(info.key));
+    if (!value) value = NotEmpty(get(std::string(info.env)));
+    if (!value && !info.key.empty()) value = NotEmpty(get(SiteVariable(info.key)));
     out.text[static_cast<size_t>(i)] = value.value_or(std::string(info.fallback));
     if (out.text[static_cast<size_t>(i)].find('\n') != std::string::npos) {
       return Status(Code::kInvalid, std::string(info.env) + ": a line break is not allowed");

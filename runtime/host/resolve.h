@@ -21,9 +21,9 @@ struct ResolvedSettings {
   std::array<std::string, kSettingCount> text;  // as they go to the tasks
   Settings settings;                            // the same, parsed
   // The site's, from plugstack.conf.
-  std::string allowed_dirs;                     // "" = anywhere
-  uint16_t first_port = 0, last_port = 0;       // 0 = any
-  std::string interface;                        // "" = all
+  std::string allowed_dirs;                // "" = anywhere
+  uint16_t first_port = 0, last_port = 0;  // 0 = any
+  std::string interface;                   // "" = all
 };
 
 // Site limit > option (CAIRN_PLUGIN_<env>) > environment (<env>) > site default (CAIRN_SITE_<KEY>) > fallback. kInvalid: a value is refused.

@@ -23,7 +23,9 @@ milliseconds Jitter() {
   return milliseconds(std::uniform_int_distribution<int>(0, kJitterMs)(random));
 }
 
-std::vector<std::string> ShowJob(uint32_t job) { return {"scontrol", "show", "job", "-o", std::to_string(job)}; }
+std::vector<std::string> ShowJob(uint32_t job) {
+  return {"scontrol", "show", "job", "-o", std::to_string(job)};
+}
 
 std::string StepId(uint32_t job, uint32_t step) { return std::to_string(job) + "." + std::to_string(step); }
 
@@ -74,7 +76,8 @@ void SlurmService::ReadPartition(uint64_t question) {
   runner_.Run({"scontrol", "show", "partition", "-o", q->second.record->partition}, kAnswerBound,
               [this, question](const Result<std::string>& text) {
                 if (text.ok()) {
-                  if (auto partition = ParsePartitionRecord(*text); partition.ok()) partition_ = *std::move(partition);
+                  if (auto partition = ParsePartitionRecord(*text); partition.ok())
+                    partition_ = *std::move(partition);
                 }
                 ReadConfig(question);
               });
@@ -82,10 +85,11 @@ void SlurmService::ReadPartition(uint64_t question) {
 
 void SlurmService::ReadConfig(uint64_t question) {
   if (kill_wait_) return Classify(question);
-  runner_.Run({"scontrol", "show", "config"}, kAnswerBound, [this, question](const Result<std::string>& text) {
-    if (text.ok()) kill_wait_ = ParseKillWait(*text);
-    Classify(question);
-  });
+  runner_.Run({"scontrol", "show", "config"}, kAnswerBound,
+              [this, question](const Result<std::string>& text) {
+                if (text.ok()) kill_wait_ = ParseKillWait(*text);
+                Classify(question);
+              });
 }
 
 void SlurmService::Classify(uint64_t question) {
@@ -120,34 +124,41 @@ void SlurmService::Finish(uint64_t question, CauseReply reply) {
 void SlurmService::AskHolder(const HolderQuery& query, std::function<void(HolderReply)> done) {
   if (step_.job == 0) return done({query.id, Alive::kUnknown, "this is no Slurm job"});
   constexpr milliseconds kEach = kAnswerBound / 2;
-  runner_.Run(ShowJob(query.job), kEach, [this, query, done = std::move(done), kEach](const Result<std::string>& job) {
-    HolderReply reply = JudgeHolder(query, job, nullptr);
-    if (reply.alive != Alive::kYes) return done(std::move(reply));
-    runner_.Run({"scontrol", "show", "step", "-o", StepId(query.job, query.step)}, kEach,
-                [query, job, done](const Result<std::string>& step) { done(JudgeHolder(query, job, &step)); });
-  });
+  runner_.Run(ShowJob(query.job), kEach,
+              [this, query, done = std::move(done), kEach](const Result<std::string>& job) {
+                HolderReply reply = JudgeHolder(query, job, nullptr);
+                if (reply.alive != Alive::kYes) return done(std::move(reply));
+                runner_.Run({"scontrol", "show", "step", "-o", StepId(query.job, query.step)}, kEach,
+                            [query, job, done](const Result<std::string>& step) {
+                              done(JudgeHolder(query, job, &step));
+                            });
+              });
 }
 
 void SlurmService::AskRequeue(const RequeueQuery& query, std::function<void(RequeueReply)> done) {
   if (step_.job == 0) return done({query.id, false, "this is no Slurm job: there is nothing to requeue"});
-  Requeue(&runner_, step_.job, step_.restart, kRequeueCommandBound, [query, done = std::move(done)](RequeueResult result) {
-    done({query.id, result.requeued, std::move(result.text)});
-  });
+  Requeue(&runner_, step_.job, step_.restart, kRequeueCommandBound,
+          [query, done = std::move(done)](RequeueResult result) {
+            done({query.id, result.requeued, std::move(result.text)});
+          });
 }
 
-HolderReply JudgeHolder(const HolderQuery& query, const Result<std::string>& job, const Result<std::string>* step) {
+HolderReply JudgeHolder(const HolderQuery& query, const Result<std::string>& job,
+                        const Result<std::string>* step) {
   const std::string name = "job " + std::to_string(query.job);
   if (!job.ok()) {
     const bool forgotten = job.status().message().find("Invalid job id") != std::string::npos;
-    return {query.id, forgotten ? Alive::kNo : Alive::kUnknown, forgotten ? name + " is not known any more" : job.status().message()};
+    return {query.id, forgotten ? Alive::kNo : Alive::kUnknown,
+            forgotten ? name + " is not known any more" : job.status().message()};
   }
   const auto record = ParseJobRecord(*job, query.job);
   if (!record.ok()) return {query.id, Alive::kUnknown, record.status().message()};
   if (record->restarts > query.restart) {
-    return {query.id, Alive::kNo, name + " has been requeued since (Restarts=" + std::to_string(record->restarts) + ")"};
+    return {query.id, Alive::kNo,
+            name + " has been requeued since (Restarts=" + std::to_string(record->restarts) + ")"};
   }
-  const bool running = record->state == "RUNNING" || record->state == "SUSPENDED" || record->state == "COMPLETING" ||
-                       record->state == "STOPPED";
+  const bool running = record->state == "RUNNING" || record->state == "SUSPENDED" ||
+                       record->state == "COMPLETING" || record->state == "STOPPED";
   if (!running) return {query.id, Alive::kNo, name + " is " + record->state};
   if (step != nullptr && !step->ok() && step->status().message().find("not found") != std::string::npos) {
     return {query.id, Alive::kNo, "step " + StepId(query.job, query.step) + " has ended"};

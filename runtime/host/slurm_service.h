@@ -53,7 +53,8 @@ class SlurmService {
 };
 
 // Whether a life still runs, from the answers to `scontrol show job` and, when that says RUNNING, `scontrol show step` (else nullptr).
-HolderReply JudgeHolder(const HolderQuery& query, const Result<std::string>& job, const Result<std::string>* step);
+HolderReply JudgeHolder(const HolderQuery& query, const Result<std::string>& job,
+                        const Result<std::string>* step);
 
 // The name of a step in the answer to `scontrol show step -o`; "" when it is not told.
 std::string StepName(std::string_view answer);

@@ -91,6 +91,7 @@ Result<std::optional<Bootstrap>> ReadBootstrap(const GetEnv& get, int rank, int 
   self.cairn_version = kVersion;
   self.started = UtcNow();
   out.first_life = self.restart == 0;
+  out.known_to_save = get("SLURM_CAIRN_SAVED") == "1";
   return std::optional<Bootstrap>(std::move(out));
 }
 

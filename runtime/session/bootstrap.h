@@ -24,7 +24,8 @@ struct Bootstrap {
   std::string node;
   bool epilog_cleans = false;
   Identity identity;
-  bool first_life = true;  // a later life never starts fresh unsaid
+  bool first_life = true;      // a later life never starts fresh unsaid
+  bool known_to_save = false;  // an earlier life of this job has saved
 };
 
 using GetEnv = std::function<std::optional<std::string>(const std::string&)>;

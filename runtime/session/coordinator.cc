@@ -6,6 +6,7 @@
 #include <future>
 #include <nlohmann/json.hpp>
 
+#include "runtime/formats/names.h"
 #include "runtime/staging/memory_room.h"
 
 namespace cairn {
@@ -251,7 +252,7 @@ void Coordinator::OnInterval() {
     while (next_interval_count_ <= progress.count + lead)
       next_interval_count_ += *boot_.settings.interval_steps;
   }
-  links_.trigger(kTriggerInterval, agreement::kNoLimit);
+  links_.trigger(kTriggerInterval, agreement::kNoLimit, "");
 }
 
 void Coordinator::OnPeer(int rank, PeerState state, const std::string& why) {
@@ -302,7 +303,7 @@ void Coordinator::WatchDeadline(std::optional<int64_t> seconds_left) {
 void Coordinator::OnSignal(const SignalSeen& signal) {
   links_.log->Debug("signal ", signal.signo, signal.from_slurm ? " from Slurm" : " from elsewhere");
   if (signal.signo == SIGTERM) return Act(policy_.OnSignal());
-  if (boot_.settings.on & kTriggerRequest) links_.trigger(kTriggerRequest, agreement::kNoLimit);
+  if (boot_.settings.on & kTriggerRequest) links_.trigger(kTriggerRequest, agreement::kNoLimit, "");
 }
 
 void Coordinator::AskCause() {
@@ -350,7 +351,8 @@ void Coordinator::Act(ExitPolicy::Action action) {
       Nanoseconds left = kUnknownCauseBound;
       if (verdict.seconds_left)
         left = std::max<Nanoseconds>(seconds(*verdict.seconds_left) - kGoodbye, seconds(1));
-      return links_.trigger(verdict.cause == Cause::kTimeLimit ? kTriggerTimeLimit : kTriggerPreempt, left);
+      return links_.trigger(verdict.cause == Cause::kTimeLimit ? kTriggerTimeLimit : kTriggerPreempt, left,
+                            "");
     }
     case Action::kRequeue:
       return host_.AskRequeue([this](std::optional<RequeueReply> reply) {
@@ -391,23 +393,30 @@ void Coordinator::OnHost(uint16_t type, const std::string& payload) {
   if (request.ok()) OnControlRequest(*request);
 }
 
-// Bodies are JSON. Requests: {"op":"status"} → the status; {"op":"save"} → {"saved":bool,…} once a save that is no older than the request
+// Bodies are JSON. Requests: {"op":"status"} → the status; {"op":"save","tag":"…"} → {"saved":bool,…} once a save that is no older than the request
 // has ended.
 void Coordinator::OnControlRequest(const ControlRequest& request) {
   const json body = json::parse(request.body, nullptr, false);
-  const std::string op =
-      body.is_object() && body.contains("op") && body["op"].is_string() ? body["op"].get<std::string>() : "";
-  if (op == "status") {
-    host_.Tell(ControlReply{.id = request.id, .body = StatusJson()});
-  } else if (op == "save" && leader_ && (boot_.settings.on & kTriggerRequest)) {
-    saves_asked_.emplace(request.id, links_.progress().count);
-    links_.trigger(kTriggerRequest, agreement::kNoLimit);
-  } else {
-    const std::string why = op != "save" ? "unknown request"
-                            : !leader_   ? "the job has not come to its first step yet"
-                                         : "this job does not save on request (--checkpoint-on)";
-    host_.Tell(ControlReply{.id = request.id, .body = json{{"saved", false}, {"why", why}}.dump()});
+  const auto text = [&](const char* name) {
+    return body.is_object() && body.contains(name) && body[name].is_string() ? body[name].get<std::string>()
+                                                                             : "";
+  };
+  const std::string op = text("op"), tag = text("tag");
+  if (op == "status") return host_.Tell(ControlReply{.id = request.id, .body = StatusJson()});
+  std::string why;
+  if (op != "save") {
+    why = "unknown request";
+  } else if (!leader_) {
+    why = "the job has not come to its first step yet";
+  } else if (!(boot_.settings.on & kTriggerRequest)) {
+    why = "this job does not save on request (--checkpoint-on)";
+  } else if (!tag.empty() && !names::IsValidTag(tag)) {
+    why = "no such tag is possible: " + tag;
   }
+  if (!why.empty())
+    return host_.Tell(ControlReply{.id = request.id, .body = json{{"saved", false}, {"why", why}}.dump()});
+  saves_asked_.emplace(request.id, links_.progress().count);
+  links_.trigger(kTriggerRequest, agreement::kNoLimit, tag);
 }
 
 void Coordinator::ReplyToSaves(const agreement::SaveEnded& ended) {

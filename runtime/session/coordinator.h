@@ -30,8 +30,9 @@ class Coordinator {
     Fabric* fabric = nullptr;
     Log* log = nullptr;
     Mailbox* mailbox = nullptr;
-    std::function<void(Trigger reason, Nanoseconds time_left)> trigger;  // a request of rank 0's own member
-    std::function<agreement::Progress()> progress;                       // of rank 0
+    // A request of rank 0's own member; tag: "" = none.
+    std::function<void(Trigger reason, Nanoseconds time_left, const std::string& tag)> trigger;
+    std::function<agreement::Progress()> progress;  // of rank 0
   };
 
   Coordinator(const Bootstrap& boot, const std::string& session, Links links);

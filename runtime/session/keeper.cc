@@ -1,6 +1,5 @@
 #include "runtime/session/keeper.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "planner/save_plan.h"
@@ -134,6 +133,9 @@ Order Keeper::Restore() {
     auto chosen = Choose(*directory_);
     if (!chosen.ok()) return stop(chosen.status());
     order = *std::move(chosen);
+  } else if (boot_.known_to_save) {
+    return stop(Stop(Code::kNotFound, "an earlier life of this job has saved in " + boot_.settings.dir +
+                                          ", which cannot be used now: is a mount missing?"));
   } else if (boot_.settings.resume == Resume::kRequire && boot_.first_life) {
     return stop(
         Stop(Code::kNotFound, "--checkpoint-resume=require: " + boot_.settings.dir + " holds no checkpoint"));
@@ -184,11 +186,15 @@ Result<Order> Keeper::Choose(const RunDirectory& dir) {
                                      dir.path() + " holds no good checkpoint of that step; `cairn ls " +
                                      dir.path() + "` lists what it has");
   }
-  const auto on_line = [](const Checkpoint& c) { return !c.orphan; };
-  if (std::any_of(listing.checkpoints.begin(), listing.checkpoints.end(), on_line)) {
-    return Stop(Code::kDamage,
-                "no checkpoint without damage is left in " + dir.path() + "; `cairn verify " + dir.path() +
-                    "` says what is wrong with each. To start anew, give another --checkpoint-dir");
+  if (const Status fresh = MayStartFresh(listing); !fresh.ok()) {
+    return Stop(fresh.code(), "no good checkpoint is left in " + dir.path() + ": " + fresh.message() +
+                                  ". `cairn verify " + dir.path() +
+                                  "` says more; to start anew, give another --checkpoint-dir");
+  }
+  if (boot_.known_to_save && newest_.empty()) {
+    return Stop(Code::kNotFound, "an earlier life of this job has saved in " + dir.path() +
+                                     ", which holds no checkpoint now: is a mount missing? To start anew, "
+                                     "give another --checkpoint-dir");
   }
   if (settings.resume == Resume::kRequire && boot_.first_life) {
     return Stop(Code::kNotFound, "--checkpoint-resume=require: " + dir.path() + " holds no checkpoint");

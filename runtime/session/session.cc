@@ -77,9 +77,9 @@ Status Session::Connect() {
     callbacks.on_refused = [this](const std::string& line) { log_->Warn(line); };
     fabric_ = std::make_unique<Fabric>(loop_.get(), std::move(options), std::move(callbacks));
     if (boot_.rank == 0) {
-      const auto trigger = [this](Trigger reason, Nanoseconds time_left) {
+      const auto trigger = [this](Trigger reason, Nanoseconds time_left, const std::string& tag) {
         Lock lock(mutex_);
-        Carry(member_.OnTrigger(reason, time_left, ""), lock);
+        Carry(member_.OnTrigger(reason, time_left, tag), lock);
       };
       coordinator_ =
           std::make_unique<Coordinator>(boot_, name_,

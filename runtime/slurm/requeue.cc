@@ -24,7 +24,7 @@ RequeueResult ReadBack(const Result<JobRecord>& record, int our_restart, const s
   const std::string by_hand = "resubmit it, or try: scontrol requeue " + target;
   if (record.ok() && record->restarts > our_restart) {
     return {true, Job(target) + " is requeued and will resume; Slurm holds it for two minutes, which its owner may end with: scontrol update JobId=" +
-                      target + " StartTime=now"};
+                      target + " StartTime=now+2"};
   }
   if (!called.ok()) return {false, Job(target) + " was not requeued: " + called.message() + "; " + by_hand};
   if (!record.ok()) {

@@ -46,10 +46,15 @@ class SaveRestore : public ::testing::Test {
   const std::string dir_ = tmp_.path() + "/run";
 };
 
-// Runs `ranks` ranks until a save that was asked for after `at` is committed, then kills everything.
+// Runs `ranks` ranks until a save that was asked for after `at` is committed and known to the user's registry, then kills everything.
 void SaveThenKill(const std::string& dir, int ranks, int64_t at, const std::vector<std::string>& more = {}) {
-  Step step({.ranks = ranks, .dir = dir, .args = With(kArgs, With({"--save-at", std::to_string(at)}, more))});
-  ASSERT_TRUE(WaitFor([&] { return !Committed(dir).empty(); })) << step.Log();
+  Step step({.ranks = ranks,
+             .dir = dir,
+             .args = With(kArgs, With({"--save-at", std::to_string(at)}, more)),
+             .env = {{"XDG_STATE_HOME", std::filesystem::path(dir).parent_path()}}});
+  const std::string registry = std::filesystem::path(dir).parent_path() / "cairn/runs.jsonl";
+  ASSERT_TRUE(WaitFor([&] { return ReadFile(registry).find("\"saved\"") != std::string::npos; }))
+      << step.Log();
   step.KillAll(SIGKILL);
   ASSERT_TRUE(step.Join());
 }
@@ -263,6 +268,25 @@ TEST_F(SaveRestore, WaitingRightAfterAskingGetsTheSaveOfThisVeryBoundary) {
   for (int r = 0; r < 3; ++r) EXPECT_EQ(step.rank(r).Line("waited"), "0");
   ASSERT_EQ(Committed(dir_).size(), 2u) << step.Log();
   EXPECT_EQ(Committed(dir_)[1].id.step, 20);
+}
+
+TEST_F(SaveRestore, ARunThatIsKnownToHaveSavedNeverStartsFresh) {
+  SaveThenKill(dir_, 2, 10);
+  std::filesystem::rename(dir_, dir_ + ".elsewhere");
+  const std::map<std::string, std::string> state = {{"XDG_STATE_HOME", tmp_.path()}};
+  {
+    Step again({.ranks = 2, .dir = dir_, .args = kArgs, .env = state, .restart = 1});
+    ASSERT_TRUE(again.Join()) << again.Log();
+    for (int r = 0; r < 2; ++r) {
+      EXPECT_EQ(again.rank(r).exit_code(), 4);
+      EXPECT_THAT(again.rank(r).Line("restore"), HasSubstr("is a mount missing?"));
+    }
+  }
+  std::filesystem::remove_all(dir_);
+  std::filesystem::rename(dir_ + ".elsewhere", dir_);
+  Step back({.ranks = 2, .dir = dir_, .args = kArgs, .env = state, .restart = 2});
+  ASSERT_TRUE(back.Join()) << back.Log();
+  EXPECT_EQ(back.Hash(), UndisturbedHash(kArgs));
 }
 
 TEST_F(SaveRestore, AnUnwritableDirectoryCostsTheSavesAndNotTheJob) {

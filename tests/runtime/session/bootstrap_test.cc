@@ -39,6 +39,7 @@ TEST(Bootstrap, ReadsAStepsEnvironment) {
   EXPECT_EQ((*boot)->identity.step, "4");
   EXPECT_EQ((*boot)->identity.restart, 2u);
   EXPECT_FALSE((*boot)->first_life);
+  EXPECT_FALSE((*boot)->known_to_save);
   EXPECT_EQ((*boot)->settings.dir, "/scratch/run7");
 }
 

@@ -55,7 +55,7 @@ TEST(Requeue, CallsOnceAndReadsTheStateBack) {
     esac)");
   const RequeueResult result = RequeueJobFive();
   EXPECT_TRUE(result.requeued);
-  EXPECT_THAT(result.text, HasSubstr("scontrol update JobId=5 StartTime=now"));
+  EXPECT_THAT(result.text, HasSubstr("scontrol update JobId=5 StartTime=now+2"));
   EXPECT_EQ(scontrol.Read("calls"), "show job -o 5\nrequeue 5\nshow job -o 5\n");
 }
 
