@@ -129,7 +129,8 @@ Step::Step(Options options) : options_(std::move(options)) {
     if (!env_.contains("SLURM_" + name)) env_[name] = value;
   }
   for (int r = 0; r < options_.ranks; ++r) {
-    std::vector<std::string> args = {CAIRN_TOY};
+    std::vector<std::string> args =
+        options_.program.empty() ? std::vector<std::string>{CAIRN_TOY} : options_.program;
     args.insert(args.end(), options_.args.begin(), options_.args.end());
     const auto it = options_.rank_args.find(r);
     if (it != options_.rank_args.end()) args.insert(args.end(), it->second.begin(), it->second.end());

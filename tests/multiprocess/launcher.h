@@ -52,6 +52,7 @@ class Step {
     int job = 100;
     int restart = 0;
     int ranks_per_node = 2;
+    std::vector<std::string> program;  // instead of toy; takes no args
   };
 
   explicit Step(Options options);

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "runtime/catalog/checkpoints.h"
@@ -34,6 +36,8 @@ std::string UndisturbedHash(const std::vector<std::string>& args) {
 }
 
 const std::vector<std::string> kArgs = {"--n", "10007", "--steps", "60", "--step-us", "2000"};
+
+const std::vector<std::string> kEndless = {"--n", "10007", "--steps", "1000000", "--step-us", "2000"};
 
 std::vector<std::string> With(std::vector<std::string> args, const std::vector<std::string>& more) {
   args.insert(args.end(), more.begin(), more.end());
@@ -268,6 +272,84 @@ TEST_F(SaveRestore, WaitingRightAfterAskingGetsTheSaveOfThisVeryBoundary) {
   for (int r = 0; r < 3; ++r) EXPECT_EQ(step.rank(r).Line("waited"), "0");
   ASSERT_EQ(Committed(dir_).size(), 2u) << step.Log();
   EXPECT_EQ(Committed(dir_)[1].id.step, 20);
+}
+
+TEST_F(SaveRestore, TheExtraSignalOfAnyRankMeansSaveNow) {
+#ifndef CAIRN_PRELOAD
+  GTEST_SKIP() << "signals come by way of the shim, which a sanitizer's runtime does not let be first";
+#endif
+  Step step({.ranks = 3, .dir = dir_, .args = kEndless, .env = {{"CAIRN_SIGNAL", "USR1"}}});
+  ASSERT_TRUE(WaitFor([&] { return !step.rank(2).Line("resumed").empty(); })) << step.Log();
+  step.Kill(2, SIGUSR1);
+  ASSERT_TRUE(WaitFor([&] { return !Committed(dir_).empty(); })) << step.Log();
+  EXPECT_EQ(Committed(dir_).front().manifest.trigger, "request");
+}
+
+TEST_F(SaveRestore, ATermOfUnknownCauseSavesAndThenEndsEveryRankByTheSignal) {
+#ifndef CAIRN_PRELOAD
+  GTEST_SKIP() << "signals come by way of the shim, which a sanitizer's runtime does not let be first";
+#endif
+  Step step({.ranks = 3, .dir = dir_, .args = kEndless});
+  ASSERT_TRUE(WaitFor([&] { return !step.rank(2).Line("resumed").empty(); })) << step.Log();
+  step.Kill(1, SIGTERM);
+  ASSERT_TRUE(step.Join()) << step.Log();
+  for (int r = 0; r < 3; ++r) EXPECT_EQ(step.rank(r).exit_code(), 128 + SIGTERM) << step.Log();
+  ASSERT_EQ(Committed(dir_).size(), 1u) << step.Log();
+  EXPECT_EQ(Committed(dir_).front().manifest.trigger, "preempt");
+}
+
+TEST_F(SaveRestore, TheCommandMakesALiveRunSaveAndTag) {
+  Step step({.ranks = 2, .dir = dir_, .args = kEndless});
+  ASSERT_TRUE(WaitFor([&] { return !step.rank(1).Line("resumed").empty(); })) << step.Log();
+  Process save = step.Start({CAIRN_COMMAND, "save", dir_, "--tag", "before", "--json"}, {}, "save");
+  ASSERT_TRUE(WaitFor([&] { return waitpid(save.pid, &save.status, WNOHANG) == save.pid; })) << save.Err();
+  EXPECT_EQ(save.status, 0) << save.Err() << step.Log();
+  const auto reply = nlohmann::json::parse(save.Out());
+  ASSERT_EQ(Committed(dir_).size(), 1u);
+  EXPECT_EQ(reply.at("checkpoint"), Committed(dir_).front().name);
+  EXPECT_EQ(Committed(dir_).front().manifest.tag, "before");
+  Process status = step.Start({CAIRN_COMMAND, "status", dir_, "--json"}, {}, "status");
+  ASSERT_TRUE(WaitFor([&] { return waitpid(status.pid, &status.status, WNOHANG) == status.pid; }));
+  const auto told = nlohmann::json::parse(status.Out());
+  EXPECT_EQ(told.at("world_size"), 2);
+  EXPECT_EQ(told.at("last_save").at("checkpoint"), reply.at("checkpoint"));
+}
+
+TEST_F(SaveRestore, AForkedChildIsInertAndDisturbsNobody) {
+  Step step({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--fork-at", "10", "--save-at", "20"})});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_EQ(step.rank(0).Line("child"), "0");
+  EXPECT_EQ(step.Hash(), UndisturbedHash(kArgs)) << step.Log();
+  EXPECT_EQ(Committed(dir_).size(), 2u) << step.Log();
+}
+
+TEST_F(SaveRestore, AProgramThatLinksNothingFindsCairnByName) {
+#ifndef CAIRN_PRELOAD
+  GTEST_SKIP() << "the shim's symbols need the shim";
+#endif
+  // A program without Cairn's library: the shim must bring it.
+  const std::string program =
+      "import ctypes\n"
+      "cairn = ctypes.CDLL(None)\n"
+      "session = ctypes.c_void_p()\n"
+      "assert cairn.cairn_open(None, ctypes.byref(session)) == 0\n"
+      "state = (ctypes.c_char * 4)(*b'abcd')\n"
+      "assert cairn.cairn_add_blob(session, b'state', state, 4, 0) == 0\n"
+      "assert cairn.cairn_restore(session, None) == 0\n"
+      "print('before', state.raw.decode(), flush=True)\n"
+      "for step in range(3): assert cairn.cairn_step(session, ctypes.c_int64(step)) == 0\n"
+      "state.raw = b'efgh'\n"
+      "assert cairn.cairn_finalize(ctypes.byref(session)) == 0\n";
+  for (const std::string before : {"abcd", "efgh"}) {
+    Step step({.ranks = 1,
+               .dir = dir_,
+               .env = {{"SLURM_CAIRN_LIB", CAIRN_LIBRARY}},
+               .restart = before == "abcd" ? 0 : 1,
+               .program = {"/usr/bin/env", "python3", "-c", program}});
+    ASSERT_TRUE(step.Join()) << step.Log();
+    EXPECT_EQ(step.rank(0).exit_code(), 0) << step.Log();
+    EXPECT_EQ(step.rank(0).Line("before"), before) << step.Log();
+  }
 }
 
 TEST_F(SaveRestore, ARunThatIsKnownToHaveSavedNeverStartsFresh) {

@@ -33,6 +33,7 @@ struct Options {
   int64_t exit_at = -1;    // this rank calls exit(0) after this step
   int64_t freeze_at = -1;  // this rank stops stepping for freeze_ms after this step
   int freeze_ms = 0;
+  int64_t fork_at = -1;  // forks a child after this step that calls into Cairn, and outlives this process
   bool other_label = false;
   int blob_policy = CAIRN_BLOB_RESEED;
   bool no_finalize = false;
@@ -68,6 +69,7 @@ int main(int argc, char** argv) {
   app.add_option("--quiet-ms", o.quiet_ms);
   app.add_option("--exit-at", o.exit_at);
   app.add_option("--wait-at", o.wait_at);
+  app.add_option("--fork-at", o.fork_at);
   app.add_option("--freeze-at", o.freeze_at);
   app.add_option("--freeze-ms", o.freeze_ms);
   app.add_option("--blob-policy", o.blob_policy);
@@ -143,6 +145,13 @@ int main(int argc, char** argv) {
     }
     cairn_step(session, o.other_label ? -done : done);
     if (done == o.exit_at) std::exit(0);
+    if (done == o.fork_at && fork() == 0) {
+      cairn_session* again = session;
+      cairn_step(again, done + 1);
+      cairn_finalize(&again);
+      cairn_open(nullptr, &again);
+      _exit(std::printf("child %d\n", cairn_active(again)) > 0 ? 0 : 1);
+    }
     if (done == o.wait_at) std::printf("waited %d\n", cairn_wait(session, 20000));
     if (done == o.freeze_at) std::this_thread::sleep_for(std::chrono::milliseconds(o.freeze_ms));
     if (done == o.hold_at) AwaitFile(o.hold_file);
