@@ -9,8 +9,9 @@ export CAIRN_DEVCLUSTER=${CAIRN_DEVCLUSTER:-/tmp/cairn-$name-$UID}
 # Jobs run as an ordinary user. When that is not the caller, a prefix below the caller's home folder may be closed to it.
 if ((EUID == 0)); then readonly prefix=$CAIRN_DEVCLUSTER/prefix; else readonly prefix=$PWD/build/prefix; fi
 
-# build PRESET: configures and builds below build/PRESET.
+# build PRESET [TARGET …]: configures, and builds the targets (all of them by default) below build/PRESET.
 build() {
+  local targets=("${@:2}")
   local options=()
   if command -v ccache >/dev/null; then
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
@@ -20,11 +21,14 @@ build() {
   fi
   mkdir -p build
   echo "building build/$1 (progress: build/$1.log)"
-  { cmake --preset "$1" "${options[@]}" && cmake --build "build/$1" --parallel "$(nproc)"; } >"build/$1.log" 2>&1 || {
+  { cmake --preset "$1" "${options[@]}" && cmake --build "build/$1" --parallel "$(nproc)" ${targets:+--target "${targets[@]}"}; } >"build/$1.log" 2>&1 || {
     tail -n 60 "build/$1.log"
     return 1
   }
 }
+
+# What a prefix holds.
+readonly installed=(cairn cairn_command cairn_preload spank_cairn counter heat2d)
 
 # Installs build/release with its examples into $prefix, as a cluster's user would find it.
 install_release() {
