@@ -396,10 +396,7 @@ void Leader::Next(TimePoint now) {
     current_ = *std::exchange(pending_, {});
     return StartSave(now);
   }
-  if (AllFinal()) {
-    return Close(false, end_tried_ ? "the last save failed: " + last_failure_
-                                   : "the last state was not saved: 'end' is not among the triggers");
-  }
+  if (AllFinal()) return Close(false, end_tried_ ? "the last save failed: " + last_failure_ : "");
   EndSync();
 }
 

@@ -191,7 +191,7 @@ MemberActions Member::OnMessage(ToMember message, Progress progress, TimePoint n
             return Event::kStale;
           },
           [&](const Close& m) {
-            CloseWith(m.finished ? OkStatus() : Status(Code::kUnavailable, m.why));
+            CloseWith(m.finished || m.why.empty() ? OkStatus() : Status(Code::kUnavailable, m.why));
             return Event::kStale;
           },
           [&](const Synced&) {

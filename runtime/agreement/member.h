@@ -97,7 +97,7 @@ struct
 struct Answered {  // a save that this member asked for is over
   Status status;
 };
-struct Closed {  // no more saves in this life; OK when the run is finished
+struct Closed {  // no more saves in this life; OK when nothing went wrong at the end
   Status status;
 };
 using MemberAction = std::variant<Send, Arm, Disarm, TakeSnapshot, StartDrain, Ended, Answered, Closed>;

@@ -139,7 +139,7 @@ struct Answer {
 // No more saves in this life: cairn_finalize returns.
 struct Close {
   bool finished = false;  // all finalized, the last state is durable and the run recorded as finished
-  std::string why;        // when not finished
+  std::string why;        // when not finished; "" = not to be saved at the end, as the user set it
   bool operator==(const Close&) const = default;
 };
 

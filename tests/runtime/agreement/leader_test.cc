@@ -469,6 +469,7 @@ TEST_F(LeaderTest, ARunThatIsNotSavedAtItsEndIsNotFinished) {
   const auto close = Told<Close>(l.OnMessage(0, Finalized{5}, At(0)));
   ASSERT_EQ(close.size(), 1u);
   EXPECT_FALSE(close[0].finished);
+  EXPECT_EQ(close[0].why, "") << "the user wants it so";
   Leader restored({.members = 1, .save_at_end = false, .committed_count = 5});
   EXPECT_EQ(Of<Finish>(restored.OnMessage(0, Finalized{5}, At(0))).size(), 1u);
 }

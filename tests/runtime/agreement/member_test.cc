@@ -269,6 +269,12 @@ TEST_F(MemberTest, AFinalMembersImageStandsForALaterBoundary) {
   EXPECT_FALSE(member.holds_application());
 }
 
+TEST_F(MemberTest, ARunThatIsNotToBeSavedAtItsEndEndsWithoutError) {
+  member.OnFinalized(90, 1090);
+  EXPECT_EQ(Of<Closed>(Tell(Close{false, ""})).at(0).status.code(), Code::kOk);
+  EXPECT_FALSE(member.holds_application());
+}
+
 TEST_F(MemberTest, FinalizingShortOfTheArmedBoundaryMakesTheImageFinal) {
   ReachArmed();
   member.OnFinalized(103, 1103);
