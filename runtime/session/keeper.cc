@@ -160,8 +160,8 @@ Result<Order> Keeper::Choose(const RunDirectory& dir) {
   CAIRN_ASSIGN_OR_RETURN(const bool finished, IsFinished(dir, listing));
   const Settings& settings = boot_.settings;
   const bool exact = settings.resume == Resume::kStep && boot_.first_life;
-  std::string passed_over;
-  for (const Checkpoint& checkpoint : Candidates(listing)) {
+  const std::vector<Checkpoint> candidates = Candidates(listing);
+  for (const Checkpoint& checkpoint : candidates) {
     if (exact && checkpoint.id.step != settings.resume_step) continue;
     auto loaded = LoadCheckpoint(dir, checkpoint.name);
     Status outcome = loaded.status();
@@ -169,7 +169,7 @@ Result<Order> Keeper::Choose(const RunDirectory& dir) {
       auto order = Offer(*loaded);
       if (order.ok()) {
         newest_ = checkpoint.name;
-        order->finished = finished && passed_over.empty();
+        order->finished = finished && checkpoint.name == candidates.front().name;
         if (order->finished)
           links_.log->Info("this run is finished: its last state (step ", order->step,
                            ") is loaded, and there is nothing left to do");
@@ -179,7 +179,6 @@ Result<Order> Keeper::Choose(const RunDirectory& dir) {
     }
     if (outcome.code() != Code::kDamage) return outcome;
     PassOver(dir, checkpoint.name, outcome);
-    passed_over = checkpoint.name;
   }
   if (exact) {
     return Stop(Code::kNotFound, "--checkpoint-resume=" + std::to_string(settings.resume_step) + ": " +

@@ -96,6 +96,27 @@ TEST_F(SaveRestore, FinalizeSavesOnceAndAFinishedRunSaysSo) {
   EXPECT_EQ(again.Hash(), UndisturbedHash(kArgs));
 }
 
+TEST_F(SaveRestore, AnOlderStepOfAFinishedRunIsNotItsEnd) {
+  {
+    Step step({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--save-at", "20"})});
+    ASSERT_TRUE(step.Join()) << step.Log();
+  }
+  ASSERT_EQ(Committed(dir_).size(), 2u);
+  const std::string older = std::to_string(Committed(dir_).back().id.step);
+  Step again({.ranks = 2, .dir = dir_, .args = kArgs, .env = {{"CAIRN_RESUME", older}}, .job = 101});
+  ASSERT_TRUE(again.Join()) << again.Log();
+  EXPECT_THAT(again.rank(0).Line("resumed"), StartsWith(older + " 0"));
+  EXPECT_EQ(again.Hash(), UndisturbedHash(kArgs));
+}
+
+TEST_F(SaveRestore, ARunThatIsNotToBeSavedAtItsEndEndsWithoutErrorAndUnfinished) {
+  Step step({.ranks = 2, .dir = dir_, .args = kArgs, .env = {{"CAIRN_ON", "request"}}});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_EQ(step.rank(1).Line("done"), "0 ");
+  EXPECT_TRUE(Committed(dir_).empty());
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/FINISHED"));
+}
+
 TEST_F(SaveRestore, AnUnprotectedProgramRunsAsIfNothingWereThere) {
   Step step({.ranks = 1, .dir = dir_, .args = kArgs, .env = {{"CAIRN_CHECKPOINT", "on"}}});
   ASSERT_TRUE(step.Join());
