@@ -27,7 +27,8 @@ Acceptor::Acceptor(Loop* loop, std::vector<Socket> listeners, HandshakeParty par
       reopen_(loop, [this] { Watch(); }) {
   for (Socket& s : listeners) {
     const int fd = s.fd();
-    doors_.push_back({std::move(s), std::make_unique<FdWatcher>(loop, fd, [this, fd](bool, bool) { Accept(fd); })});
+    doors_.push_back(
+        {std::move(s), std::make_unique<FdWatcher>(loop, fd, [this, fd](bool, bool) { Accept(fd); })});
   }
   Watch();
 }
@@ -47,17 +48,24 @@ void Acceptor::Accept(int listener) {
     }
     return;
   }
-  if (const Status user = CheckPeerUser(socket); !user.ok()) return Count(Refusal::kWrongToken, user.message());
+  if (const Status user = CheckPeerUser(socket); !user.ok())
+    return Count(Refusal::kWrongToken, user.message());
   const int on = 1;
-  setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails on a Unix socket, which has no delay
-  if (guests_.size() >= kMaxGuests) Refuse(guests_.begin(), Refusal::kTooMany, "too many connections prove nothing");
+  setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on,
+             sizeof(on));  // fails on a Unix socket, which has no delay
+  if (guests_.size() >= kMaxGuests)
+    Refuse(guests_.begin(), Refusal::kTooMany, "too many connections prove nothing");
 
   const auto guest = guests_.insert(guests_.end(), Guest{});
   ConnectionEvents events;
   events.on_open = [this, guest] { Admit(guest); };
   events.on_close = [this, guest](const Status& why) {
-    const Refusal kind = guest->connection->handshake().refusal();
-    Refuse(guest, kind == Refusal::kNone ? Refusal::kGarbage : kind, why.message());
+    const Handshake& handshake = guest->connection->handshake();
+    if (handshake.refusal() != Refusal::kNone) return Refuse(guest, handshake.refusal(), why.message());
+    // An honest member with another token leaves as soon as our challenge shows it that ours differs.
+    if (handshake.challenged())
+      return Refuse(guest, Refusal::kWrongToken, "a member gave no proof of our token, and left");
+    Refuse(guest, Refusal::kGarbage, why.message());
   };
   guest->connection = std::make_unique<Connection>(loop_, std::move(socket), Connection::Side::kServer,
                                                    Handshake::Server(party_, accepts_), std::move(events));

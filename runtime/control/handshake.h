@@ -70,6 +70,9 @@ class Handshake {
 
   bool done() const { return state_ == State::kDone; }
   Refusal refusal() const { return refusal_; }
+  bool challenged() const {
+    return state_ == State::kServerAwaitsProof;
+  }  // a server: the proof is still to come
 
   // Once done: the peer, the keys, and the bytes that came behind the handshake, which belong to the first
   // frames.

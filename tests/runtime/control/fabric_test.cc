@@ -230,6 +230,7 @@ TEST(Fabric, RefusesAMemberWithAWrongToken) {
   stranger.token = Secret::Random();
   Member member(stranger);
   EXPECT_EQ(member.AwaitReady()->status.code(), Code::kPermission);
+  EXPECT_THAT(host.AwaitRefused("wrong token"), HasSubstr("gave no proof of our token"));
 }
 
 // Sends bytes to the host's port and waits for the end of the connection.
