@@ -28,11 +28,14 @@ build() {
 }
 
 # What a prefix holds.
-readonly installed=(cairn cairn_command cairn_preload spank_cairn counter heat2d)
+readonly installed=(cairn cairn_command cairn_preload spank_cairn counter heat2d cairn_toy)
 
-# Installs build/release with its examples into $prefix, as a cluster's user would find it.
+# Installs build/release with its examples and the tests' own program into $prefix, as a cluster's user would find it.
 install_release() {
+  local component
   rm -rf "$prefix"
-  (umask 022 && cmake --install build/release --prefix "$prefix" && cmake --install build/release --prefix "$prefix" --component examples) \
-    >build/install.log || { cat build/install.log; return 1; }
+  for component in '' examples tests; do
+    (umask 022 && cmake --install build/release --prefix "$prefix" ${component:+--component "$component"}) >build/install.log ||
+      { cat build/install.log; return 1; }
+  done
 }

@@ -2,17 +2,20 @@
 // result does not depend on the number of ranks, and ranks may drift apart.
 //
 // Prints lines on stdout: "open 0|CODE text", "restore 0|CODE text", "resumed STEP finished", "hash HEX" (xor over this rank's elements, so
-// that the xor over all ranks is that of the whole array), "done CODE". Options are in the struct below.
+// that the xor over all ranks is that of the whole array), "done CODE", "handler NANOSECONDS" (since 1970, when its own SIGTERM handler ran),
+// "leaving STEP". Options are in the struct below.
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -29,8 +32,12 @@ struct Options {
   std::string tag;
   int64_t quiet_at = -1;  // spends quiet_ms in cairn_quiet after this step
   int quiet_ms = 300;
-  int64_t wait_at = -1;    // calls cairn_wait after this step
-  int64_t exit_at = -1;    // this rank calls exit(0) after this step
+  int64_t wait_at = -1;  // calls cairn_wait after this step
+  int64_t exit_at = -1;  // this rank calls exit(0) after this step
+  // This rank calls exit(0), or _exit(0), once this run directory holds an attempt that is not committed.
+  std::string exit_while_saving, abort_while_saving;
+  std::string
+      own_handler;  // "before" or "after" cairn_open: sets a SIGTERM handler; the program exits after it
   int64_t freeze_at = -1;  // this rank stops stepping for freeze_ms after this step
   int freeze_ms = 0;
   int64_t fork_at = -1;  // forks a child after this step that calls into Cairn, and outlives this process
@@ -47,12 +54,31 @@ void AwaitFile(const std::string& path) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
+bool HoldsAttempt(const std::string& dir) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(dir, error)) {
+    const auto& path = entry.path();
+    if (path.filename().string().starts_with("step-") &&
+        !std::filesystem::exists(path / "manifest.json", error))
+      return true;
+  }
+  return false;
+}
+
 uint64_t Mix(uint64_t x) {
   x ^= x >> 33;
   x *= 0xff51afd7ed558ccdULL;
   x ^= x >> 33;
   x *= 0xc4ceb9fe1a85ec53ULL;
   return x ^ (x >> 33);
+}
+
+std::atomic<int64_t> handled_ns{0};
+
+void OnTerm(int) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  handled_ns = int64_t{1000000000} * now.tv_sec + now.tv_nsec;
 }
 
 }  // namespace
@@ -70,6 +96,9 @@ int main(int argc, char** argv) {
   app.add_option("--exit-at", o.exit_at);
   app.add_option("--wait-at", o.wait_at);
   app.add_option("--fork-at", o.fork_at);
+  app.add_option("--exit-while-saving", o.exit_while_saving);
+  app.add_option("--abort-while-saving", o.abort_while_saving);
+  app.add_option("--own-handler", o.own_handler);
   app.add_option("--freeze-at", o.freeze_at);
   app.add_option("--freeze-ms", o.freeze_ms);
   app.add_option("--blob-policy", o.blob_policy);
@@ -91,10 +120,16 @@ int main(int argc, char** argv) {
   double time = std::numeric_limits<double>::quiet_NaN();
   uint64_t seed = 0;
 
+  if (o.own_handler == "before") {
+    struct sigaction action {};
+    action.sa_handler = OnTerm;
+    sigaction(SIGTERM, &action, nullptr);
+  }
   cairn_session* session = nullptr;
   int code = cairn_open(nullptr, &session);
   std::printf("open %d %s\n", code, cairn_last_error());
   if (code != CAIRN_OK) return 3;
+  if (o.own_handler == "after") signal(SIGTERM, OnTerm);
 
   cairn_piece piece{};
   piece.offset[0] = first;
@@ -153,6 +188,18 @@ int main(int argc, char** argv) {
       _exit(std::printf("child %d\n", cairn_active(again)) > 0 ? 0 : 1);
     }
     if (done == o.wait_at) std::printf("waited %d\n", cairn_wait(session, 20000));
+    if (HoldsAttempt(o.exit_while_saving)) {
+      std::printf("leaving %lld\n", static_cast<long long>(done));
+      std::exit(0);
+    }
+    if (HoldsAttempt(o.abort_while_saving)) {
+      std::printf("leaving %lld\n", static_cast<long long>(done));
+      _exit(0);
+    }
+    if (handled_ns != 0) {
+      std::printf("handler %lld\n", static_cast<long long>(handled_ns));
+      std::exit(0);
+    }
     if (done == o.freeze_at) std::this_thread::sleep_for(std::chrono::milliseconds(o.freeze_ms));
     if (done == o.hold_at) AwaitFile(o.hold_file);
     if (done == o.quiet_at) {

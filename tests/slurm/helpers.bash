@@ -6,6 +6,7 @@
 readonly devcluster=$BATS_TEST_DIRNAME/../../contrib/devcluster/devcluster
 readonly examples=$CAIRN_PREFIX/libexec/cairn/examples
 readonly heat2d=$examples/heat2d
+readonly toy=$CAIRN_PREFIX/libexec/cairn/tests/cairn_toy  # tests/multiprocess/toy.cc: a rank without MPI
 export PATH=$CAIRN_PREFIX/bin:$PATH
 bats_require_minimum_version 1.5.0
 
@@ -140,6 +141,18 @@ heat2d_hash() { grep -oP ' hash=\K\w+' "$T/heat2d.log" | tail -n 1; }
 # heat2d_start LIFE FIELD: step, nodes or ranks with which a life (0, 1, …) began.
 heat2d_start() { grep -oP "^life=$1 start .*\b$2=\K\S+" "$T/heat2d.log"; }
 
+# --- The toy --------------------------------------------------------------------------------------------------------------------------
+
+# toy_hash < output of all ranks: the whole array's hash, from the ranks' own.
+toy_hash() {
+  local part hash=0
+  while read -r part; do hash=$((hash ^ 0x$part)); done < <(grep -oP '\bhash \K[0-9a-f]{16}$')
+  printf '%016x\n' "$hash"
+}
+
+# undisturbed_toy_hash [TOY OPTION …]: the hash of a run of one rank without Cairn.
+undisturbed_toy_hash() { as_user "$toy" "$@" --step-us 0 | toy_hash; }
+
 # --- Checkpoints ----------------------------------------------------------------------------------------------------------------------
 
 # committed_step DIR: the step of the newest committed checkpoint; fails when there is none.
@@ -148,3 +161,12 @@ committed_step() {
   manifest=$(ls -d "$1"/step-*/manifest.json 2>/dev/null | sort | tail -n 1)
   [[ -n $manifest ]] && grep -oP 'step-0*\K[0-9]+(?=\.)' <<<"${manifest#"$1"}"
 }
+
+# committed DIR: the names of the committed checkpoints, the oldest first.
+committed() { (cd "$1" && ls -d step-*/manifest.json 2>/dev/null | sed 's#/.*##' | sort); }
+
+# has_committed DIR [N]: at least N (1) checkpoints.
+has_committed() { (($(committed "$1" 2>/dev/null | wc -l) >= ${2:-1})); }
+
+# step_of CHECKPOINT: the step in a checkpoint's name.
+step_of() { grep -oP '^step-0*\K[0-9]+' <<<"$1"; }

@@ -39,7 +39,7 @@ token=$(printf '%064d' 7)
   done
 }
 
-@test "srun, sbatch and salloc refuse bad values at submit, with the accepted forms" {
+@test "12: srun, sbatch and salloc refuse bad values at submit, with the accepted forms" {
   plugin
   script <<<hostname
   for command in srun sbatch salloc; do
@@ -64,7 +64,7 @@ token=$(printf '%064d' 7)
   run -0 as_user env CAIRN_KEEP=3 srun true
 }
 
-@test "a value that stands apart from --checkpoint is refused before it runs as a program" {
+@test "12: a value that stands apart from --checkpoint is refused before it runs as a program" {
   plugin
   for value in 10 10m 500steps auto; do
     for command in srun salloc; do

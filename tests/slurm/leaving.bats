@@ -1,0 +1,106 @@
+# How processes leave: shell wrappers, handlers of the program's own, programs that end while a save is under way.
+load helpers
+
+# committed_at DIR: when the newest checkpoint came to exist (the change time of its manifest is its rename), in ns since 1970.
+committed_at() { stat --format=%.9Z "$1/$(committed "$1" | tail -n 1)/manifest.json" | tr -d .; }
+
+# last_seen PID: waits until the process is gone; prints the last time when it was surely there, in ns.
+last_seen() {
+  local pid=$1 now seen=0 end=$((SECONDS + 60))
+  while ((SECONDS < end)); do
+    now=$(date +%s%N)
+    if [[ ! -e /proc/$pid ]]; then
+      echo "$seen"
+      return
+    fi
+    seen=$now
+    sleep 0.01
+  done
+  return 1
+}
+
+@test "10: a shell wrapper lives until the final save is durable, ends then, and reports in the life that finishes" {
+  local job rank watchers=() options='--nx 101 --ny 67 --steps 1500'
+  job=$(submit wrapped --nodes=2-4 --checkpoint --checkpoint-on=preempt --checkpoint-dir="$T/run" <<SCRIPT
+#!/bin/bash
+export STEP_MS=\$((SLURM_RESTART_COUNT ? 0 : 20))
+srun --mpi=pmix bash -c 'echo \$\$ >wrapper.\$SLURM_PROCID; $heat2d --log heat2d.log $options --step-ms \$STEP_MS; echo report'
+SCRIPT
+)
+  wait_for 30 heat2d_is_past 1
+  for rank in 0 1 2 3; do last_seen "$(cat "$T/wrapper.$rank")" >"$BATS_TEST_TMPDIR/seen.$rank" & watchers+=($!); done
+  preempt_job "$job" 2
+  wait "${watchers[@]}"
+  for rank in 0 1 2 3; do (($(cat "$BATS_TEST_TMPDIR/seen.$rank") > $(committed_at "$T/run"))); done
+  run ! grep report "$T/wrapped.out"
+  lift_hold "$job"
+  wait_for 60 job_is "$job" COMPLETED
+  [[ $(grep -c report "$T/wrapped.out") == 2 ]]
+  (($(heat2d_start 1 step) > 1 && $(heat2d_steps_run) >= 1500))
+  [[ $(heat2d_hash) == $(undisturbed_hash $options) ]]
+}
+
+@test "11: the program's own SIGTERM handler, set before or after it opens the session, runs after the commit" {
+  local job part when
+  job=$(submit handlers --nodes=2-4 --checkpoint --checkpoint-on=preempt --checkpoint-dir="$T/run" <<SCRIPT
+#!/bin/bash
+export STEP_US=\$((SLURM_RESTART_COUNT ? 0 : 20000))
+srun bash -c 'set=(before after before after)
+exec $toy --steps 3000 --step-us \$STEP_US --own-handler \${set[SLURM_PROCID]} >toy.\${SLURM_RESTART_COUNT:-0}.\$SLURM_PROCID'
+SCRIPT
+)
+  wait_for 30 eval 'grep -qs resumed "$T"/toy.0.3'
+  preempt_job "$job" 2
+  for part in 0 1 2 3; do
+    wait_for 10 grep -q handler "$T/toy.0.$part"
+    when=$(grep -oP 'handler \K\d+' "$T/toy.0.$part")
+    ((when > $(committed_at "$T/run")))
+  done
+  lift_hold "$job"
+  wait_for 60 job_is "$job" COMPLETED
+  [[ $(toy_hash < <(cat "$T"/toy.1.*)) == $(undisturbed_toy_hash --steps 3000) ]]
+  ((10#$(grep -ohP 'resumed \K\d+' "$T/toy.1.0") > 0))
+}
+
+# toy_life RANKS OPTIONS-OF-RANK-2 [TOY OPTION …]: one life of a state that takes a while to write. Leaves what was said in $output.
+toy_life() {
+  local ranks=$1 odd_one=$2
+  shift 2
+  run -0 timeout 60 "$devcluster" shell env --chdir="$T" srun --nodes=$((ranks < 4 ? ranks : 4)) --ntasks="$ranks" --checkpoint \
+    --checkpoint-on=request --checkpoint-dir=run \
+    bash -c "((SLURM_PROCID == 2)) && odd='$odd_one'; exec $toy --n 4000000 --steps 100 --step-us 2000 $* \$odd"
+}
+
+leavers() { grep -c '^leaving ' <<<"$output"; }
+finishers() { grep -c '^hash ' <<<"$output"; }
+
+@test "15: a program that leaves while a save is under way hangs nobody; the save counts only if all members had staged" {
+  local first second
+
+  toy_life 4 '' --save-at 20 --exit-while-saving run
+  (($(leavers) >= 1 && $(leavers) + $(finishers) == 4))
+  first=$(committed "$T/run")
+  (($(grep -oPm1 '^leaving \K\d+' <<<"$output") >= $(step_of "$first")))
+
+  toy_life 4 '--exit-while-saving run' --save-at 40
+  (($(leavers) == 1 && $(finishers) == 3))
+  second=$(committed "$T/run" | tail -n 1)
+  [[ $second != "$first" && $output == *"rank 2 has left without cairn_finalize"* ]]
+
+  # A commit without rank 2's word that its files are durable would be one too many; with it, it counts.
+  toy_life 4 '--abort-while-saving run' --save-at 60
+  (($(leavers) == 1 && $(finishers) == 3))
+  if [[ $output == *"no save (request): rank 2 is gone"* ]]; then
+    [[ $(committed "$T/run" | tail -n 1) == "$second" ]]
+  else
+    second=$(committed "$T/run" | tail -n 1)
+  fi
+
+  toy_life 4 '--exit-at 71' --save-at 70
+  (($(leavers) == 0 && $(finishers) == 3))
+  [[ $output == *"no save (request): rank 2 is gone"* && $(committed "$T/run" | tail -n 1) == "$second" ]]
+
+  toy_life 3 ''
+  [[ $output == *"resumed at step $(step_of "$second") from $second"* ]]
+  [[ $(toy_hash <<<"$output") == $(undisturbed_toy_hash --n 4000000 --steps 100) ]]
+}
