@@ -1,5 +1,6 @@
 #include "runtime/staging/sidecar.h"
 
+#define XXH_INLINE_ALL  // no shared library of it in the host program
 #include <xxhash.h>
 
 #include <atomic>
