@@ -90,8 +90,8 @@ struct Commit {  // off the loop: write the manifest and rename it into place; t
   std::vector<std::string> records;  // by rank
 };
 struct Finish {};  // off the loop: record the run as finished; then OnFinished
-struct
-    SaveEnded {  // a request's save is over, for log, journal and exit policy; status says whether it is durable
+// A request's save is over, for log, journal and exit policy; status says whether it is durable.
+struct SaveEnded {
   SaveId id = 0;  // its last try; 0 = it was never begun
   Trigger reason = kTriggerRequest;
   int64_t count = 0;  // 0 when no boundary was settled

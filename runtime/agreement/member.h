@@ -78,8 +78,8 @@ struct Arm {  // store the boundary in `armed`, then load `count` and carry out 
   int64_t boundary = 0;
 };
 struct Disarm {};  // store "never" in `armed`
-struct
-    TakeSnapshot {  // copy the state into a free slot; then OnSnapshotted. The state stands still until then
+// Copy the state into a free slot; then OnSnapshotted. The state stands still until then.
+struct TakeSnapshot {
   SaveId id = 0;
   int64_t boundary = 0;
   Mode mode = Mode::kRunning;  // who may copy: see the top
@@ -88,8 +88,8 @@ struct StartDrain {  // write the slot's files into the attempt's directory in t
   SaveId id = 0;
   std::string attempt;
 };
-struct
-    Ended {  // comes once for every TakeSnapshot: stop the slot's drain, and free or keep the slot as the outcome says
+// Comes once for every TakeSnapshot: stop the slot's drain, and free or keep the slot as the outcome says.
+struct Ended {
   SaveId id = 0;
   Outcome outcome = Outcome::kDropped;
   std::string why;  // when not committed
@@ -136,10 +136,10 @@ class Member {
   MemberActions OnSnapshotted(SaveId id, Status status);           // result of TakeSnapshot
   MemberActions OnDrained(SaveId id, Result<std::string> record);  // result of StartDrain
 
-  bool holds_application()
-      const;  // the thread inside cairn_step, cairn_quiet_end or cairn_finalize may not return
-  std::optional<TimePoint> wait_until()
-      const;  // when to call OnWaitExpired while it is held; nothing = never
+  // The thread inside cairn_step, cairn_quiet_end or cairn_finalize may not return.
+  bool holds_application() const;
+  // When to call OnWaitExpired while it is held; nothing = never.
+  std::optional<TimePoint> wait_until() const;
   // A snapshot of this member is on its way to be durable: what a process that exits waits for.
   bool has_snapshot() const;
   // Nor is a request of this member unanswered, or a wait (OnWait): what cairn_wait waits for.

@@ -3,9 +3,8 @@
 //
 // How a life begins:
 //   1. NewestEpoch. If there is one, poll ReadBeat(ALIVE-<n>) into a BeatWatch and ask JudgeHolder until it
-//   says other than kWait
-//      (the caller asks Slurm, if it can be reached, and passes the answer in). kHeld: refuse, naming the
-//      holder (Describe).
+//      says other than kWait (the caller asks Slurm, if it can be reached, and passes the answer in). kHeld:
+//      refuse, naming the holder (Describe).
 //   2. ClaimEpoch(n). kBusy: another life was faster; begin again.
 //   3. BeatFile::Create(ALIVE-<n+1>), then Beat() every kBeatInterval, Leave() as the life's last act.
 //   4. TakeOver: older uncommitted attempts become dead.

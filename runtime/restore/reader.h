@@ -2,8 +2,7 @@
 //
 //   1. Per file, its sums are read and compared with the root that the index gives.
 //   2. The plan's ranges are walked block by block (4 MiB from the file's start). Each block that a range
-//   touches is read once, whole, hashed
-//      and compared; a block that differs is read again past the page cache, and only then is it damage.
+//      touches is read once, whole, hashed and compared; a block that differs is read again past the page cache, and only then is it damage.
 //   3. What the ranges want of the block is copied out while the block is still in the CPU's cache.
 // Memory: one block, and the sums of one file. The kernel reads ahead.
 //

@@ -1,11 +1,10 @@
-// Drain: from a slot's images to the files of an attempt, durable. Runs on a worker thread, off the program's
-// path.
+// Drain: from a slot's images to the files of an attempt, durable. Runs on a worker thread, off the
+// program's path.
 //
 // For each image, in order:
 //   1. create the shard exclusively, preallocate it
 //   2. write it out of the mapping in blocks of 4 MiB, hashing each block before it is written (XXH3-128):
-//   with O_DIRECT where the file
-//      system takes it, else through the page cache
+//      with O_DIRECT where the file system takes it, else through the page cache
 //   3. cut it to its exact size, fsync
 //   4. write its sums file, fsync
 //   5. after the last image: mark the slot HASHED
