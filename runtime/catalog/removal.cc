@@ -10,8 +10,9 @@
 //      whose files are half gone;
 //   3. read the fence again, and look for a lease that a reader took after the caller had looked. If a newer epoch has claimed, it may have
 //      counted step-X as committed before 2: rename back. If there is a lease: rename back, too;
-//   4. remove the manifest, then the rest. Whoever finds a dead folder with a manifest (after a crash between 2 and 4, or when a stale
-//      writer's commit fell into its takeover) has a whole checkpoint and gives it its name back; without one it is rubbish.
+//   4. remove the manifest and fsync the folder, then remove the rest: a crash must not bring the manifest back over files that are gone.
+//      Whoever finds a dead folder with a manifest (after a crash between 2 and 4, or when a stale writer's commit fell into its takeover)
+//      has a whole checkpoint and gives it its name back; without one it is rubbish.
 
 namespace cairn {
 
@@ -53,6 +54,7 @@ Status RemoveAttempt(const RunDirectory& dir, uint32_t epoch, const std::string&
     return why_not;
   }
   CAIRN_RETURN_IF_ERROR(RemoveFile(dir.PathOf(dead, names::kManifest)));
+  CAIRN_RETURN_IF_ERROR(SyncDirectory(dir.PathOf(dead)));
   return RemoveTree(dir.PathOf(dead));
 }
 
