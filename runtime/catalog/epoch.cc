@@ -54,6 +54,7 @@ Result<EpochClaim> ReadClaim(const RunDirectory& dir, uint32_t epoch) {
   who.uid = fields.Signed("uid");
   who.cairn_version = fields.String("cairn_version");
   who.started = fields.String("started");
+  who.claim = fields.String("claim");
   CAIRN_RETURN_IF_ERROR(fields.status());
   if (claim.epoch != epoch)
     return Status(Code::kDamage, path + " claims epoch " + std::to_string(claim.epoch));
@@ -88,6 +89,7 @@ Result<std::optional<EpochClaim>> NewestEpoch(const RunDirectory& dir) {
 Verdict JudgeHolder(const Identity& holder, const Identity& self, BeatWatch::State beat,
                     HolderInSlurm slurm) {
   if (beat == BeatWatch::State::kLeft) return Verdict::kFree;
+  if (!self.claim.empty() && holder.claim == self.claim) return Verdict::kFree;
   if (!self.job.empty() && holder.job == self.job && holder.cluster == self.cluster &&
       holder.restart < self.restart) {
     return Verdict::kFree;
@@ -99,7 +101,7 @@ Verdict JudgeHolder(const Identity& holder, const Identity& self, BeatWatch::Sta
 
 Result<uint32_t> ClaimEpoch(const RunDirectory& dir, uint32_t newest, const Identity& self) {
   const uint32_t epoch = newest + 1;
-  const Json members = {{"epoch", epoch},          {"claim", RandomHex(16)},
+  const Json members = {{"epoch", epoch},          {"claim", self.claim},
                         {"cluster", self.cluster}, {"job", self.job},
                         {"step", self.step},       {"restart", self.restart},
                         {"node", self.node},       {"pid", self.pid},

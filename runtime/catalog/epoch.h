@@ -23,7 +23,7 @@
 
 namespace cairn {
 
-// Who claims. All of it is for people, except cluster, job, step and restart, which JudgeHolder compares.
+// Who claims. All of it is for people, except cluster, job, step, restart and claim, which JudgeHolder compares.
 struct Identity {
   std::string cluster;  // Slurm's name of the cluster; "" = unknown
   std::string job;      // "" = outside Slurm
@@ -34,6 +34,7 @@ struct Identity {
   int64_t uid = 0;
   std::string cairn_version;
   std::string started;  // UTC, RFC 3339
+  std::string claim;    // random, of one session of one process
 
   friend bool operator==(const Identity&, const Identity&) = default;
 };
@@ -59,8 +60,8 @@ enum class Verdict {
 // What Slurm said about the holder's step.
 enum class HolderInSlurm { kUnknown, kRunning, kGone };
 
-// Pure. `beat` is what the watch of the holder's ALIVE file answered last. Free: it left; or it is an earlier
-// life of our own job (a higher restart count kills it by construction); or Slurm says that its step is gone;
+// Pure. `beat` is what the watch of the holder's ALIVE file answered last. Free: it left; or it is ourselves (a claim
+// that failed after its file could be seen); or it is an earlier life of our own job (a higher restart count kills it by construction); or Slurm says that its step is gone;
 // or its counter stood still and Slurm does not say that it runs. Held: its counter moves, or it stands still
 // while Slurm says that the step runs (suspended).
 Verdict JudgeHolder(const Identity& holder, const Identity& self, BeatWatch::State beat, HolderInSlurm slurm);

@@ -87,7 +87,8 @@ class Keeper {
   const Bootstrap& boot_;
   const std::string session_;
   const Links links_;
-  std::unique_ptr<Life> life_;             // nothing while the directory cannot be owned
+  const std::string claim_;     // marks the epochs that we claimed, also in a try that failed later
+  std::unique_ptr<Life> life_;  // nothing while the directory cannot be owned
   std::optional<RunDirectory> directory_;  // readable, owned or not
   State state_;
   std::optional<Index> described_;     // the index of every save, but for the files' roots

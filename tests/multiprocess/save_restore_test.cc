@@ -402,6 +402,14 @@ TEST_F(SaveRestore, AnUnwritableDirectoryCostsTheSavesAndNotTheJob) {
   EXPECT_THAT(step.rank(0).Err(), HasSubstr("NOT PROTECTED for now"));
 }
 
+TEST_F(SaveRestore, AParentThatCannotBeWrittenCostsTheSavesAndNotTheJob) {
+  std::filesystem::create_directories(dir_ + "/PARENT-00000001");
+  Step step({.ranks = 2, .dir = dir_, .args = kArgs});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_EQ(step.Hash(), UndisturbedHash(kArgs));
+  EXPECT_THAT(step.rank(0).Err(), HasSubstr("NOT PROTECTED for now"));
+}
+
 TEST_F(SaveRestore, ALateRankOfAnEarlierLifeIsRefusedAndTheSaveGoesOn) {
   Step step({.ranks = 2,
              .dir = dir_,

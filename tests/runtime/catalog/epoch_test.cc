@@ -19,11 +19,13 @@ TEST(ClaimEpoch, CountsUpAndIsReadBack) {
   TestRun run;
   EXPECT_FALSE(NewestEpoch(run.dir())->has_value());
   EXPECT_EQ(*ClaimEpoch(run.dir(), 0, Life("12", 3)), 1u);
-  EXPECT_EQ(*ClaimEpoch(run.dir(), 1, Life("13")), 2u);
+  Identity self = Life("13");
+  self.claim = "00112233445566aa";
+  EXPECT_EQ(*ClaimEpoch(run.dir(), 1, self), 2u);
   const auto newest = NewestEpoch(run.dir());
   ASSERT_TRUE(newest.ok() && *newest);
   EXPECT_EQ((*newest)->epoch, 2u);
-  EXPECT_EQ((*newest)->holder, Life("13"));
+  EXPECT_EQ((*newest)->holder, self);
 }
 
 TEST(ClaimEpoch, OfANumberThatIsTakenNamesTheHolder) {
@@ -97,6 +99,15 @@ TEST(JudgeHolder, KnowsThatAnEarlierLifeOfTheOwnJobIsDead) {
   Identity elsewhere = Life("12", 0);
   elsewhere.cluster = "c2";
   EXPECT_EQ(judge(elsewhere, Life("12", 1)), Verdict::kHeld);
+}
+
+TEST(JudgeHolder, KnowsItsOwnClaimOfATryThatFailedLater) {
+  Identity self = Life("12"), twin = Life("12");
+  self.claim = "00112233445566aa";
+  twin.claim = "00112233445566ab";
+  EXPECT_EQ(JudgeHolder(self, self, State::kWaiting, HolderInSlurm::kRunning), Verdict::kFree);
+  EXPECT_EQ(JudgeHolder(twin, self, State::kWaiting, HolderInSlurm::kRunning), Verdict::kHeld);
+  EXPECT_EQ(JudgeHolder(Life("12"), Life("12"), State::kWaiting, HolderInSlurm::kUnknown), Verdict::kWait);
 }
 
 TEST(StillNewest, FencesAnEarlierEpochAndNamesTheNewer) {
