@@ -173,8 +173,14 @@ void Coordinator::Carry(agreement::LeaderActions actions) {
         if (report.ok()) keeper.Prune();
       });
     } else if (std::holds_alternative<agreement::Finish>(action)) {
-      OnClerk([this, now](Keeper& keeper) {
-        const Status status = keeper.Finish();
+      // A program that ends because the job is being ended (its own SIGTERM handler, say) has not come to its end. One that has says so in
+      // its next life.
+      const bool finished = policy_.state() == ExitPolicy::State::kRunning;
+      if (!finished)
+        links_.log->Info(
+            "the program ended while the job is being ended: the run is not recorded as finished");
+      OnClerk([this, finished, now](Keeper& keeper) {
+        const Status status = finished ? keeper.Finish() : OkStatus();
         OnLoop([this, status, now] { Carry(leader_->OnFinished(status, now())); });
       });
     } else if (auto* ended = std::get_if<agreement::SaveEnded>(&action)) {
@@ -204,6 +210,11 @@ void Coordinator::OnSaveEnded(const agreement::SaveEnded& ended) {
     told_host_ = true;
   } else if (!ended.status.ok()) {
     last_failure_ = ended.status.message();
+    const auto state = leader_->state();
+    const bool late = ended.reason == kTriggerInterval && (state == agreement::LeaderState::kFinishing ||
+                                                           state == agreement::LeaderState::kClosed);
+    // An interval that comes round at the very end is nothing to report.
+    if (late) return links_.log->Debug("no save (interval): ", last_failure_);
     links_.log->Warn("no save (", TriggerName(ended.reason), "): ", last_failure_,
                      ended.reason == kTriggerEnd ? "" : ". The job goes on");
     OnClerk([reason = std::string(TriggerName(ended.reason)), why = last_failure_](Keeper& keeper) {

@@ -37,7 +37,7 @@ struct Options {
   // This rank calls exit(0), or _exit(0), once this run directory holds an attempt that is not committed.
   std::string exit_while_saving, abort_while_saving;
   std::string
-      own_handler;  // "before" or "after" cairn_open: sets a SIGTERM handler; the program exits after it
+      own_handler;  // "before" or "after" cairn_open: sets a SIGTERM handler; after it the program ends its loop
   int64_t freeze_at = -1;  // this rank stops stepping for freeze_ms after this step
   int freeze_ms = 0;
   int64_t fork_at = -1;  // forks a child after this step that calls into Cairn, and outlives this process
@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
     }
     if (handled_ns != 0) {
       std::printf("handler %lld\n", static_cast<long long>(handled_ns));
-      std::exit(0);
+      break;
     }
     if (done == o.freeze_at) std::this_thread::sleep_for(std::chrono::milliseconds(o.freeze_ms));
     if (done == o.hold_at) AwaitFile(o.hold_file);
