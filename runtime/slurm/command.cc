@@ -92,11 +92,13 @@ class CommandRunner::Command {
     posix_spawn_file_actions_adddup2(&files, err[1], 2);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    sigset_t none, all;
+    // SIGTERM stays ignored where the caller ignores it: Slurm sends it to everything in a batch job, also to the question why.
+    sigset_t none, all_but_term;
     sigemptyset(&none);
-    sigfillset(&all);
+    sigfillset(&all_but_term);
+    sigdelset(&all_but_term, SIGTERM);
     posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setsigdefault(&attributes, &all_but_term);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     std::vector<std::string> env = CleanEnvironment();
     const int error = posix_spawnp(&pid_, argv[0].c_str(), &files, &attributes, Pointers(&argv).data(), Pointers(&env).data());

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include <future>
@@ -51,6 +52,14 @@ TEST(CommandRunner, ReportsAProgramThatIsNotThere) {
 TEST(CommandRunner, KillsWhatDoesNotAnswerInTime) {
   const auto r = RunAndWait({"sleep", "1000"}, milliseconds(50));
   EXPECT_EQ(r.status().code(), Code::kTimeout);
+}
+
+TEST(CommandRunner, LetsACommandIgnoreSigtermAsItsCallerDoes) {
+  const auto before = signal(SIGTERM, SIG_IGN);
+  const auto r = RunAndWait({"sh", "-c", "kill -TERM $$; echo alive"}, milliseconds(20000));
+  signal(SIGTERM, before);
+  ASSERT_TRUE(r.ok()) << r.status().message();
+  EXPECT_EQ(*r, "alive\n");
 }
 
 TEST(CommandRunner, GivesACleanEnvironment) {
