@@ -42,6 +42,33 @@ Result<UniqueFd> OpenPrivateFolder(int parent, const std::string& name, const st
   return folder;
 }
 
+// A lock on the folder itself, which goes with its owner. Others ask for it and never take it. Where the kernel has no such locks,
+// everything is in use.
+void MarkInUse(int folder) {
+  struct flock lock {};
+  lock.l_type = F_RDLCK;
+  static_cast<void>(fcntl(folder, F_OFD_SETLK, &lock));
+}
+bool InUse(int folder) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  return fcntl(folder, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+// Removes the folders of ranks of this job on this node that are dead. An empty one may be about to be marked.
+void RemoveDead(int parent, const std::string& parent_path, const std::string& prefix) {
+  const auto names = ListDirectory(parent_path);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(prefix)) continue;
+    const UniqueFd folder(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!folder.valid() || InUse(folder.get())) continue;
+    const std::string path = parent_path + "/" + name;
+    const auto content = ListDirectory(path);
+    if (content.ok() && !content->empty()) static_cast<void>(RemoveTree(path));
+  }
+}
+
 }  // namespace
 
 Result<LocalTier> LocalTier::Open(const LocalTierOptions& options) {
@@ -74,11 +101,14 @@ Result<LocalTier> LocalTier::OpenFolder(const LocalTierOptions& options, const s
   const std::string parent_path = base + "/" + parent_name;
   CAIRN_ASSIGN_OR_RETURN(const UniqueFd parent,
                          OpenPrivateFolder(base_folder.get(), parent_name, parent_path, false));
-  const std::string name = options.job + "." + options.node + "." + RandomHex(8);
+  const std::string prefix = options.job + "." + options.node + ".";
+  RemoveDead(parent.get(), parent_path, prefix);
+  const std::string name = prefix + RandomHex(8);
   LocalTier tier;
   CAIRN_ASSIGN_OR_RETURN(tier.folder_, OpenPrivateFolder(parent.get(), name, parent_path + "/" + name, true));
   tier.path_ = parent_path + "/" + name;
   tier.owner_pid_ = getpid();
+  MarkInUse(tier.folder_.get());
 
   tier.notes_.push_back("local tier: " + tier.path_);
   struct statfs fs;

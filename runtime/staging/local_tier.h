@@ -7,7 +7,8 @@
 // <base>/cairn-<uid>/<job>.<node>.<random>/ (docs/design/bootstrap.md section 3).
 //
 // The folder's parent is made 0700 and must belong to us; no link is followed; files are 0600 and created
-// exclusively. When the tier is destroyed in the process that opened it, the folder goes with it.
+// exclusively. When the tier is destroyed in the process that opened it, the folder goes with it. What a rank that
+// was killed left behind goes when the next rank of the same job opens its own on that node, or by the epilog.
 //
 // Threads: Open, Map and the destructor from one thread at a time.
 #ifndef CAIRN_RUNTIME_STAGING_LOCAL_TIER_H_

@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
+#include <functional>
 
 #include "runtime/staging/mount_table.h"
 #include "tests/runtime/staging/ranks.h"
@@ -18,6 +20,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::UnorderedElementsAre;
 
 LocalTierOptions In(const std::string& dir) { return {.setting = dir, .job = "71", .node = "n1"}; }
 std::string UserFolder(const std::string& dir) { return dir + "/cairn-" + std::to_string(geteuid()); }
@@ -59,6 +62,40 @@ TEST(LocalTier, StaysWhenAForkedChildEnds) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(std::filesystem::exists(tier->path()));
+}
+
+// Runs `fn` in a child that then dies without a word.
+void InChildThatIsKilled(const std::function<void()>& fn) {
+  const pid_t child = fork();
+  if (child == 0) {
+    fn();
+    raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+}
+
+TEST(LocalTier, RemovesWhatKilledRanksOfTheSameJobAndNodeLeftAndNothingElse) {
+  TempDir dir;
+  const auto living = LocalTier::Open(In(dir.path()));
+  ASSERT_TRUE(living.ok());
+  ASSERT_TRUE(living->Map("image", 5000, TakeAll()).ok());
+  const auto leave = [&](const std::string& job, const std::string& node) {
+    InChildThatIsKilled([&] {
+      auto tier = LocalTier::Open({.setting = dir.path(), .job = job, .node = node});
+      if (tier.ok()) (void)tier->Map("image", 5000, TakeAll());
+      new LocalTier(*std::move(tier));
+    });
+  };
+  for (const auto& [job, node] : {std::pair("71", "n1"), {"71", "n2"}, {"7", "n1"}}) leave(job, node);
+  ASSERT_EQ(std::distance(std::filesystem::directory_iterator(UserFolder(dir.path())), {}), 4);
+
+  const auto next = LocalTier::Open(In(dir.path()));
+  ASSERT_TRUE(next.ok());
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(UserFolder(dir.path()))) left.push_back(entry.path());
+  EXPECT_THAT(left, UnorderedElementsAre(living->path(), next->path(), MatchesRegex(".*/71\\.n2\\..*"), MatchesRegex(".*/7\\.n1\\..*")));
 }
 
 TEST(LocalTier, IsNotInheritedByForkedChildren) {
