@@ -28,7 +28,7 @@ int main(void) {
     nanosleep(&(struct timespec){0, 100000000}, NULL);
     CHECK(cairn_step(session, i));
   }
-  CHECK(cairn_finalize(&session));
   printf("counter: the sum is %" PRId64 "\n", sum);
+  cairn_finalize(&session); /* if the last save fails Cairn says so; our result is out */
   return 0;
 }

@@ -184,7 +184,8 @@ CAIRN_API int cairn_wait(cairn_session* session, int timeout_ms);
 
 /* Ends the session; collective. Saves once if the run moved on since its last save, waits until that is durable, records that the run is
  * finished and frees the session; *session becomes NULL. Where --checkpoint-on leaves out `end` it does not save, and the run is
- * finished only if its last state happens to be saved. A process that exits without it leaves a run that can be resumed. */
+ * finished only if its last state happens to be saved. An error means that the last state is not durable, as stderr says; what the program
+ * computed stands. A process that exits without this call leaves a run that can be resumed. */
 CAIRN_API int cairn_finalize(cairn_session** session);
 
 #ifdef __cplusplus
