@@ -128,6 +128,7 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.signal = static_cast<int>(value(kSetting_signal).number);
   settings.boundary_wait = Nanoseconds(value(kSetting_boundary_wait).number);
   settings.save_timeout = Nanoseconds(value(kSetting_save_timeout).number);
+  settings.open_within = Nanoseconds(value(kSetting_open_within).number);
   settings.log = row[kSetting_log].text;
   return settings;
 }

@@ -65,6 +65,7 @@ struct Settings {
   int signal = 0;                             // 0 = none
   Nanoseconds boundary_wait{};
   Nanoseconds save_timeout{};
+  Nanoseconds open_within{};
   std::string log = "info";
 };
 

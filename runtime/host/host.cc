@@ -14,6 +14,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +35,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr seconds kOpenBound{60};     // NOT PROTECTED is said when no session is open by then
 constexpr seconds kPollInterval{60};  // of the job's record while no session is open
 constexpr milliseconds kStepNameBound{5000};
 
@@ -177,29 +177,41 @@ class Server {
   Server(Loop* loop, Plan plan)
       : step_(plan.step),
         dir_(plan.dir),
+        open_within_(plan.resolved.settings.open_within),
         slurm_(loop, plan.step),
         unopened_(loop, [this] { StillUnopened(); }),
         poll_(loop, [this] { Poll(); }),
         reception_(loop, std::move(plan.listeners),
                    {Role::kHost, Role::kMember, plan.key, "", 0, 0, plan.token},
-                   {[this](const std::string&) { Opened(); },
+                   {[this](const std::string& session) { Opened(session); },
                     [this](const std::string& session, uint16_t type, std::string payload) {
                       Serve(session, type, payload);
                     },
                     [](const std::string& line) { Say(line); }}) {
     Register("start", 0);
-    unopened_.Once(kOpenBound);
+    unopened_.Once(std::chrono::duration_cast<milliseconds>(open_within_));
     if (step_.job != 0) poll_.Every(kPollInterval);
   }
 
+  // The step has ended.
+  void Bury() {
+    if (!at_work_.empty())
+      Say("the ranks are gone without a goodbye. To resume, run the same command again with "
+          "--checkpoint-dir=" +
+          dir_);
+  }
+
  private:
-  void Opened() {
+  void Opened(const std::string& session) {
     unopened_.Stop();
     poll_.Stop();
     opened_ = true;
+    at_work_.insert(session);
   }
 
-  void StillUnopened() { NotProtected("no rank has opened a session within 60 s"); }
+  void StillUnopened() {
+    NotProtected("no rank has opened a session within " + FormatDuration(open_within_));
+  }
 
   void NotProtected(const std::string& why) {
     Say("NOT PROTECTED: " + why +
@@ -228,6 +240,9 @@ class Server {
       case kHostSaved:
         if (const auto saved = DecodeHostMessage<Saved>(payload); saved.ok()) Register("saved", saved->step);
         return;
+      case kHostLeft:
+        at_work_.erase(session);
+        return;
       default:
         return;  // of a later version
     }
@@ -254,7 +269,9 @@ class Server {
 
   const StepIdentity step_;
   const std::string dir_;
+  const Nanoseconds open_within_;
   bool opened_ = false;
+  std::set<std::string> at_work_;  // sessions that have opened and not said goodbye
   bool registry_failed_ = false;
   SlurmService slurm_;
   Timer unopened_, poll_;
@@ -321,7 +338,10 @@ int HostMain(const HostOptions& options) {
   std::unique_ptr<Server> server;
   (*loop)->Run([&] { server = std::make_unique<Server>(loop->get(), std::move(plan)); });
   if (hand_over.Finish()) hand_over.AwaitEnd();
-  (*loop)->Run([&] { server.reset(); });
+  (*loop)->Run([&] {
+    server->Bury();
+    server.reset();
+  });
   return 0;
 }
 

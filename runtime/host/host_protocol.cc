@@ -38,6 +38,10 @@ void Fields(Archive& a, Saved& m) {
   a("dir", m.dir), a("session", m.session), a("step", m.step);
 }
 template <typename Archive>
+void Fields(Archive& a, Left& m) {
+  a("session", m.session);
+}
+template <typename Archive>
 void Fields(Archive& a, ControlRequest& m) {
   a("id", m.id), a("body", m.body);
 }
@@ -115,6 +119,7 @@ CAIRN_HOST_MESSAGE(HolderReply)
 CAIRN_HOST_MESSAGE(RequeueQuery)
 CAIRN_HOST_MESSAGE(RequeueReply)
 CAIRN_HOST_MESSAGE(Saved)
+CAIRN_HOST_MESSAGE(Left)
 CAIRN_HOST_MESSAGE(ControlRequest)
 CAIRN_HOST_MESSAGE(ControlReply)
 #undef CAIRN_HOST_MESSAGE

@@ -29,6 +29,7 @@ enum HostMessage : uint16_t {
   kHostSaved = 22,
   kHostControlRequest = 23,
   kHostControlReply = 24,
+  kHostLeft = 25,
 };
 
 // Leader → host: why are we signalled, and until when have we got? At start and once per trigger. Answered
@@ -85,6 +86,12 @@ struct Saved {
   std::string dir;
   std::string session;
   int64_t step = 0;
+};
+
+// Leader → host: this life ends in good order. No answer. A host whose step ends without it tells the user how to resume.
+struct Left {
+  static constexpr uint16_t kType = kHostLeft;
+  std::string session;
 };
 
 // Host → leader: a request of the `cairn` command. Leader → host: a reply to it; there may be several. The bodies are the session's and the

@@ -25,6 +25,8 @@ constexpr Nanoseconds kMaxAutoInterval = std::chrono::hours(1);
 
 // A signal of unknown origin (somebody's kill): as long as Slurm's own default between SIGTERM and SIGKILL would be safe.
 constexpr Nanoseconds kUnknownCauseBound = seconds(20);
+// Slurm sends the user's signal to every rank of a step: what comes from other ranks within this time is the same request.
+constexpr Nanoseconds kSameSignal = seconds(1);
 // What must be left of the time before the deadline when a final save is durable: requeue and goodbye.
 constexpr Nanoseconds kGoodbye = seconds(2);
 
@@ -311,9 +313,13 @@ void Coordinator::WatchDeadline(std::optional<int64_t> seconds_left) {
   watch_.Once(std::max(duration_cast<milliseconds>(seconds(*seconds_left)) - Notice(), milliseconds(0)));
 }
 
-void Coordinator::OnSignal(const SignalSeen& signal) {
+void Coordinator::OnSignal(int from, const SignalSeen& signal) {
   links_.log->Debug("signal ", signal.signo, signal.from_slurm ? " from Slurm" : " from elsewhere");
   if (signal.signo == SIGTERM) return Act(policy_.OnSignal());
+  const auto now = std::chrono::steady_clock::now();
+  if (now - requested_ < kSameSignal && requesters_.insert(from).second) return;
+  requested_ = now;
+  requesters_ = {from};
   if (boot_.settings.on & kTriggerRequest) links_.trigger(kTriggerRequest, agreement::kNoLimit, "");
 }
 
@@ -338,7 +344,8 @@ void Coordinator::OnCause(const CauseReply& reply) {
         reply.cause == Cause::kUnknown
             ? "SIGTERM of unknown cause" + (reply.why.empty() ? "" : " (" + reply.why + ")")
             : std::string(CauseName(reply.cause));
-    links_.log->Info(what, left, action == ExitPolicy::Action::kFinalSave ? ": saving" : ": no save");
+    const bool saving = action == ExitPolicy::Action::kFinalSave && can_save();
+    links_.log->Info(what, left, saving ? ": saving" : ": no save");
     OnClerk([cause = std::string(CauseName(reply.cause)), why = reply.why,
              count = links_.progress().count](Keeper& keeper) {
       keeper.Journal(
@@ -358,7 +365,7 @@ void Coordinator::Act(ExitPolicy::Action action) {
     case Action::kAskCause:
       return AskCause();
     case Action::kFinalSave: {
-      if (!leader_) return Act(policy_.OnFinalSave(false, true));
+      if (!can_save()) return Act(policy_.OnFinalSave(false, true));
       Nanoseconds left = kUnknownCauseBound;
       if (verdict.seconds_left)
         left = std::max<Nanoseconds>(seconds(*verdict.seconds_left) - kGoodbye, seconds(1));
@@ -391,6 +398,14 @@ void Coordinator::Act(ExitPolicy::Action action) {
 }
 
 void Coordinator::Leave(LeaveOrder::Kind kind) {
+  if (kind != LeaveOrder::kStay) {
+    const int64_t count = links_.progress().count;
+    const int64_t newest = last_save_ ? last_save_->step : restored_step_;
+    links_.log->Info("leaving at step ", count,
+                     newest > 0 ? "; the newest checkpoint holds step " + std::to_string(newest)
+                                : "; there is no checkpoint");
+    OnClerk([count](Keeper& keeper) { keeper.Journal("leaving", {{"step", std::to_string(count)}}); });
+  }
   (void)links_.fabric->Broadcast(LeaveOrder::kType,
                                  EncodeSessionMessage(LeaveOrder{kind, boot_.settings.exit_code}));
 }
@@ -470,6 +485,7 @@ std::string Coordinator::StatusJson() const {
 void Coordinator::Close(std::function<void()> done) {
   closed_ = true;
   for (Timer* timer : {&tick_, &interval_, &watch_, &beat_}) timer->Stop();
+  host_.Tell(Left{session_});
   OnClerk([this, done = std::move(done)](Keeper& keeper) {
     keeper.Close();
     OnLoop(done);

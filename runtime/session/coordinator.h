@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "runtime/agreement/leader.h"
@@ -44,7 +45,7 @@ class Coordinator {
 
   // What arrives.
   void OnToLeader(int from, const std::string& payload);
-  void OnSignal(const SignalSeen& signal);
+  void OnSignal(int from, const SignalSeen& signal);
   void OnPeer(int rank, PeerState state, const std::string& why);
   void OnHost(uint16_t type, const std::string& payload);
 
@@ -67,6 +68,8 @@ class Coordinator {
   void OnCause(const CauseReply& reply);
   void Act(ExitPolicy::Action action);
   void Leave(LeaveOrder::Kind kind);
+  // Requests are heard: the restore is over, and neither the run nor saving in this life.
+  bool can_save() const { return leader_ && leader_->state() != agreement::LeaderState::kClosed; }
   void OnControlRequest(const ControlRequest& request);
   void ReplyToSaves(const agreement::SaveEnded& ended);
   std::string StatusJson() const;
@@ -81,6 +84,8 @@ class Coordinator {
   std::optional<agreement::Leader> leader_;  // from the end of the restore on
   Timer tick_, interval_, watch_, beat_;
   std::map<uint64_t, int64_t> saves_asked_;  // requests of `cairn save`: id → rank 0's count when it came
+  std::chrono::steady_clock::time_point requested_{};  // by the user's own signal,
+  std::set<int> requesters_;                           // which reached these ranks so far
   std::optional<SaveReport> last_save_;
   std::string last_failure_;
   int64_t restored_step_ = 0;

@@ -367,7 +367,7 @@ void Session::OnMessage(int from, uint16_t type, std::string payload) {
       return coordinator_->OnToLeader(from, payload);
     case kSignalMessage:
       if (const auto signal = DecodeSessionMessage<SignalSeen>(payload); signal.ok())
-        coordinator_->OnSignal(*signal);
+        coordinator_->OnSignal(from, *signal);
       return;
     case kLeaveMessage:
       if (const auto order = DecodeSessionMessage<LeaveOrder>(payload); order.ok()) OnLeave(*order);

@@ -22,13 +22,14 @@ constexpr std::chrono::milliseconds kReapInterval{5};
 constexpr size_t kMaxOutputBytes = size_t{16} << 20;
 
 std::vector<std::string> CleanEnvironment() {
-  static constexpr std::string_view kDropped[] = {"LD_PRELOAD=",       "SLURM_TIME_FORMAT=", "SLURM_CAIRN_TOKEN=", "TZ=",
-                                                  "LC_ALL=",           "SQUEUE_FORMAT=",     "SQUEUE_FORMAT2=",
-                                                  "SLURM_BITSTR_LEN=", "SLURM_CLUSTERS="};
+  static constexpr std::string_view kDropped[] = {
+      "LD_PRELOAD=",     "SLURM_TIME_FORMAT=", "SLURM_CAIRN_TOKEN=", "TZ=", "LC_ALL=", "SQUEUE_FORMAT=",
+      "SQUEUE_FORMAT2=", "SLURM_BITSTR_LEN=",  "SLURM_CLUSTERS="};
   std::vector<std::string> env = {"TZ=UTC", "LC_ALL=C"};
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string_view entry(*e);
-    if (std::none_of(std::begin(kDropped), std::end(kDropped), [&](std::string_view d) { return entry.starts_with(d); })) {
+    if (std::none_of(std::begin(kDropped), std::end(kDropped),
+                     [&](std::string_view d) { return entry.starts_with(d); })) {
       env.emplace_back(entry);
     }
   }
@@ -48,7 +49,11 @@ std::vector<char*> Pointers(std::vector<std::string>* strings) {
 class CommandRunner::Command {
  public:
   Command(Loop* loop, std::string name, std::function<void(Result<std::string>)> end)
-      : loop_(loop), name_(std::move(name)), end_(std::move(end)), bound_(loop, [this] { BoundPassed(); }), reap_(loop, [this] { Reap(); }) {}
+      : loop_(loop),
+        name_(std::move(name)),
+        end_(std::move(end)),
+        bound_(loop, [this] { BoundPassed(); }),
+        reap_(loop, [this] { Reap(); }) {}
 
   ~Command() {
     if (pid_ <= 0) return;
@@ -101,7 +106,8 @@ class CommandRunner::Command {
     posix_spawnattr_setsigdefault(&attributes, &all_but_term);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     std::vector<std::string> env = CleanEnvironment();
-    const int error = posix_spawnp(&pid_, argv[0].c_str(), &files, &attributes, Pointers(&argv).data(), Pointers(&env).data());
+    const int error = posix_spawnp(&pid_, argv[0].c_str(), &files, &attributes, Pointers(&argv).data(),
+                                   Pointers(&env).data());
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     if (error == 0) return OkStatus();
@@ -164,10 +170,11 @@ CommandRunner::~CommandRunner() = default;
 void CommandRunner::Run(std::vector<std::string> argv, std::chrono::milliseconds bound, Done done) {
   const std::string name = argv[0] + (argv.size() > 1 ? " " + argv[1] : "");
   const auto command = running_.insert(running_.end(), nullptr);
-  *command = std::make_unique<Command>(loop_, name, [this, command, done = std::move(done)](Result<std::string> result) {
-    running_.erase(command);
-    done(std::move(result));
-  });
+  *command = std::make_unique<Command>(loop_, name,
+                                       [this, command, done = std::move(done)](Result<std::string> result) {
+                                         running_.erase(command);
+                                         done(std::move(result));
+                                       });
   (*command)->Start(std::move(argv), bound);
 }
 

@@ -166,6 +166,13 @@ void Step::KillHost() {
   host_.pid = -1;
 }
 
+std::string Step::EndHost() {
+  close(host_stdin_);
+  host_stdin_ = -1;
+  if (WaitFor([this] { return waitpid(host_.pid, nullptr, WNOHANG) == host_.pid; })) host_.pid = -1;
+  return host_.Err();
+}
+
 void Step::Kill(int rank, int signo) {
   Process& process = ranks_[static_cast<size_t>(rank)];
   if (!process.ended) kill(process.pid, signo);

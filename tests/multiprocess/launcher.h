@@ -68,6 +68,8 @@ class Step {
   void Kill(int rank, int signo);
   void KillAll(int signo);
   void KillHost();
+  // As srun's end does: the host process sees EOF and ends. What it said in all.
+  std::string EndHost();
   // Waits for all ranks to end; false after `bound`.
   bool Join(std::chrono::seconds bound = std::chrono::seconds(60));
   bool Reap();  // true when all ranks have ended

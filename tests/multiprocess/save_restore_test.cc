@@ -19,6 +19,7 @@ namespace cairn::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::vector<Checkpoint> Committed(const std::string& dir) {
@@ -252,6 +253,31 @@ TEST_F(SaveRestore, AKilledRankEndsSavingAndTheOthersGoOn) {
   ASSERT_TRUE(step.Join()) << step.Log();
   for (const int r : {0, 1, 2}) EXPECT_FALSE(step.rank(r).Line("done").empty()) << step.Log();
   EXPECT_TRUE(Committed(dir_).empty());
+}
+
+TEST_F(SaveRestore, SigtermEndsTheOthersAtOnceWhenARankIsGone) {
+  Step step({.ranks = 3,
+             .dir = dir_,
+             .args = With(kArgs, {"--hold-at", "20", "--hold-file", tmp_.path() + "/go"})});
+  ASSERT_TRUE(WaitFor([&] { return !step.rank(2).Line("resumed").empty(); })) << step.Log();
+  step.Kill(2, SIGKILL);
+  ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find("rank 2 is gone") != std::string::npos; }))
+      << step.Log();
+  step.KillAll(SIGTERM);
+  ASSERT_TRUE(step.Join(std::chrono::seconds(10))) << step.Log();
+  for (const int r : {0, 1}) EXPECT_EQ(step.rank(r).exit_code(), 128 + SIGTERM);
+  EXPECT_THAT(step.rank(0).Err(), HasSubstr(": no save"));
+  EXPECT_THAT(step.EndHost(), Not(HasSubstr("run the same command again")));  // rank 0 has said it
+}
+
+TEST_F(SaveRestore, TheHostProcessSaysHowToResumeWhenNoRankIsLeftThatCould) {
+  Step step({.ranks = 2,
+             .dir = dir_,
+             .args = With(kArgs, {"--hold-at", "20", "--hold-file", tmp_.path() + "/go"})});
+  ASSERT_TRUE(WaitFor([&] { return !step.rank(1).Line("resumed").empty(); })) << step.Log();
+  step.KillAll(SIGKILL);
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_THAT(step.EndHost(), HasSubstr("run the same command again with --checkpoint-dir=" + dir_ + "\n"));
 }
 
 TEST_F(SaveRestore, RanksThatDriftApartStillAgree) {

@@ -193,6 +193,7 @@ TEST(ParseSettings, FallsBackToTheTable) {
   EXPECT_EQ(settings.signal, 0);
   EXPECT_EQ(settings.boundary_wait, seconds(2));
   EXPECT_EQ(settings.save_timeout, minutes(10));
+  EXPECT_EQ(settings.open_within, minutes(1));
   EXPECT_EQ(settings.log, "info");
 }
 
@@ -211,6 +212,7 @@ TEST(ParseSettings, ReadsEveryField) {
                               {"CAIRN_SIGNAL", "USR1"},
                               {"CAIRN_BOUNDARY_WAIT", "500ms"},
                               {"CAIRN_SAVE_TIMEOUT", "1h"},
+                              {"CAIRN_OPEN_WITHIN", "5s"},
                               {"CAIRN_LOG", "debug"}});
   EXPECT_TRUE(settings.enabled);
   EXPECT_FALSE(settings.interval_auto);
@@ -231,6 +233,7 @@ TEST(ParseSettings, ReadsEveryField) {
   EXPECT_EQ(settings.signal, SIGUSR1);
   EXPECT_EQ(settings.boundary_wait, milliseconds(500));
   EXPECT_EQ(settings.save_timeout, hours(1));
+  EXPECT_EQ(settings.open_within, seconds(5));
   EXPECT_EQ(settings.log, "debug");
 }
 
