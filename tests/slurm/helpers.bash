@@ -15,7 +15,7 @@ setup() {
   cluster_user=$("$devcluster" shell id -un)
   T=$CAIRN_DEVCLUSTER/work/$(basename "$BATS_TEST_FILENAME" .bats)-$BATS_TEST_NUMBER
   cancel_all_jobs
-  "$devcluster" shell rm -rf "$T"
+  as_root rm -rf "$T"
   "$devcluster" shell mkdir "$T"
 }
 
@@ -37,6 +37,7 @@ teardown() {
 cancel_all_jobs() {
   squeue --noheader --format=%A | as_root xargs --no-run-if-empty scancel
   wait_for 60 cluster_is_idle
+  grep -oP " \K$T/\S+(?= )" /proc/self/mounts | as_root xargs --no-run-if-empty umount
 }
 
 as_root() {
@@ -105,6 +106,14 @@ srun --mpi=pmix $heat2d --log heat2d.log $*
 SCRIPT
 }
 
+# task_pid JOB RANK: the pid of a task of a job's heat2d.
+task_pid() {
+  local pid
+  for pid in $(pgrep -x heat2d); do
+    if as_root grep -qzx "SLURM_JOB_ID=$1" "/proc/$pid/environ" && as_root grep -qzx "SLURM_PROCID=$2" "/proc/$pid/environ"; then echo "$pid"; fi
+  done
+}
+
 # undisturbed_hash [HEAT2D OPTION …]: the hash of a run on one rank without Cairn; computed once per run of the tests.
 undisturbed_hash() {
   local known
@@ -129,6 +138,12 @@ preempt_job() {
 lift_hold() {
   wait_for 60 job_is "$1" PENDING
   as_user scontrol update JobId="$1" StartTime=now+2
+}
+
+# slow_io: builds tests/slurm/slow_io.c. `--export=ALL,$(slow_io MS)` of srun or sbatch then makes each mkdir, fsync and rename late.
+slow_io() {
+  [[ -e $T/slow_io.so ]] || as_user cc -shared -fPIC -o slow_io.so -x c - -ldl <"$BATS_TEST_DIRNAME/slow_io.c"
+  echo "LD_PRELOAD=$T/slow_io.so,SLOW_IO_MS=$1"
 }
 
 # --- heat2d's own notes ---------------------------------------------------------------------------------------------------------------

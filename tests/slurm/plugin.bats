@@ -77,7 +77,7 @@ token=$(printf '%064d' 7)
   [[ $output == ran ]]
 }
 
-@test "without --checkpoint environment, signals and descriptors of a task are those without the plugin" {
+@test "8: without --checkpoint environment, signals and descriptors of a task are those without the plugin" {
   script <<'SCRIPT'
 /usr/bin/env | sort
 grep -E '^(Sig|Shd)' /proc/self/status

@@ -1,0 +1,81 @@
+# Jobs that are cancelled, and programs that never open a session.
+load helpers
+
+# Shorter than the cluster's KillWait: whoever is gone by then did not wait for SIGKILL.
+readonly promptly=8
+
+# cancel JOB: scancel, within the usual time.
+cancel() {
+  as_user scancel "$@"
+  wait_for $promptly cluster_is_idle
+}
+
+# stays_cancelled JOB: with the job's last process, its host process, whatever could requeue it is gone.
+stays_cancelled() {
+  wait_for 5 no_host_process "$1"
+  job_is "$1" CANCELLED && [[ $(job_field "$1" Restarts) == 0 ]]
+}
+
+no_host_process() {
+  local pid
+  for pid in $(pgrep -x cairn); do
+    if as_root grep -qzx "CAIRN_HOST_JOB=$1" "/proc/$pid/environ"; then return 1; fi
+  done
+}
+
+readonly endless='--nx 96 --ny 64 --steps 100000 --step-ms 20'
+
+attempt_has_files() { compgen -G "$T/run/step-*/shard-*" >/dev/null; }
+
+@test "5: a job that is cancelled before its first save stays cancelled, and nothing is saved" {
+  local job
+  job=$(submit_heat2d --nodes=3 --checkpoint --checkpoint-dir=run -- $endless)
+  wait_for 30 heat2d_is_past 5
+  cancel "$job"
+  stays_cancelled "$job"
+  grep -q '^cairn: cancelled: no save' "$T/heat2d.out"
+  run ! attempt_has_files
+}
+
+@test "5: a job that is cancelled in the middle of a save stays cancelled, and that save is dropped" {
+  local job
+  job=$(submit_heat2d --nodes=3 --export="ALL,$(slow_io 1000)" --checkpoint=10steps --checkpoint-dir=run -- $endless)
+  wait_for 60 attempt_has_files
+  cancel "$job"
+  stays_cancelled "$job"
+  run ! committed_step "$T/run"
+}
+
+@test "5: a job that is cancelled after a save stays cancelled, and a new job resumes from that save" {
+  local job saved
+  job=$(submit_heat2d --nodes=3 --checkpoint --checkpoint-dir=run --checkpoint-signal=USR1 -- $endless)
+  wait_for 30 heat2d_is_past 5
+  as_user scancel --signal=USR1 "$job"
+  wait_for 10 committed_step "$T/run"
+  saved=$(committed_step "$T/run")
+  wait_for 10 heat2d_is_past $((saved + 5))
+  cancel "$job"
+  stays_cancelled "$job"
+  [[ $(committed_step "$T/run") == "$saved" ]]
+  job=$(submit_heat2d --nodes=2 --checkpoint --checkpoint-dir=run -- $endless)
+  wait_for 30 grep -q "^life=0 start step=$saved nodes=n\[1-2\]" "$T/heat2d.log"
+}
+
+step_runs() { [[ $(squeue --noheader --steps --job="$1" --format=%j) == *sleep* ]]; }
+
+@test "9: a program that opens no session is said to be NOT PROTECTED, and is cancelled as fast as without Cairn" {
+  local job checkpoint start took=()
+  for checkpoint in off on; do
+    job=$(submit "$checkpoint" --nodes=2 --export=ALL,CAIRN_OPEN_WITHIN=1s <<<$'#!/bin/bash\nsrun --checkpoint='$checkpoint' sleep 1000')
+    wait_for 20 step_runs "$job"
+    if [[ $checkpoint == on ]]; then
+      wait_for 10 grep -q '^cairn: NOT PROTECTED: no rank has opened a session within 1.0 s' "$T/on.out"
+    fi
+    start=${EPOCHREALTIME/./}
+    cancel "$job"
+    took+=($(((${EPOCHREALTIME/./} - start) / 1000)))
+    stays_cancelled "$job"
+  done
+  echo "without Cairn ${took[0]} ms, with it ${took[1]} ms"
+  ((took[1] < took[0] + 1000))
+}

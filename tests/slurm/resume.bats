@@ -1,0 +1,70 @@
+# Jobs that are interrupted and go on: the hash that heat2d prints at the end is that of a run that nobody disturbed.
+load helpers
+
+readonly plate='--nx 96 --ny 64'
+
+# What the program noted of two lives: the first ran the steps 1 … A, the second S + 1 … N, where S is the step that the second began with.
+# Steps S + 1 … A were lost. Cairn said so when the first left; a step that was under way then may be missing in its count.
+two_lives_ran_all_steps() {
+  local last=$1 saved lost said
+  saved=$(heat2d_start 1 step)
+  lost=$(($(grep -c '^life=0 step=' "$T/heat2d.log") - saved))
+  said=$(($(grep -oP 'cairn: leaving at step \K[0-9]+(?=; the newest checkpoint holds step '"$saved"'$)' "$T/heat2d.out") - saved))
+  diff <(grep -oP '^life=0 step=\K.*' "$T/heat2d.log") <(seq $((saved + lost))) >&2
+  diff <(grep -oP '^life=1 step=\K.*' "$T/heat2d.log") <(seq $((saved + 1)) "$last") >&2
+  ((saved > 0 && lost - said >= 0 && lost - said <= 1))
+}
+
+@test "1: a job preempted on four nodes resumes on two and ends with the same hash" {
+  local job options="$plate --steps 250 --step-ms 20"
+  job=$(submit_heat2d --nodes=2-4 --checkpoint --checkpoint-dir=run -- $options)
+  wait_for 30 heat2d_is_past 20
+  preempt_job "$job" 2
+  lift_hold "$job"
+  wait_for 60 job_has_ended "$job"
+  job_is "$job" COMPLETED
+  [[ $(heat2d_start 0 nodes) == 'n[1-4]' && $(heat2d_start 0 ranks) == 4 ]]
+  [[ $(heat2d_start 1 nodes) == 'n[3-4]' && $(heat2d_start 1 ranks) == 2 ]]
+  two_lives_ran_all_steps 250
+  [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
+}
+
+@test "2: a job longer than its time limit saves before it, requeues itself and ends with the same hash" {
+  local job options="$plate --steps 600 --step-ms 20"
+  job=$(submit_heat2d --nodes=2 --time=1 --checkpoint --checkpoint-dir=run --checkpoint-notice=50s -- $options)
+  wait_for 30 grep -q 'cairn: time limit; .* s left: saving' "$T/heat2d.out"
+  [[ $(job_field "$job" Reason) == None ]]  # it is not Slurm that ends this life
+  lift_hold "$job"
+  wait_for 60 job_has_ended "$job"
+  job_is "$job" COMPLETED
+  [[ $(job_field "$job" Restarts) == 1 ]]
+  two_lives_ran_all_steps 600
+  [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
+}
+
+has_checkpoint() { committed_step "$T/cairn-$1/heat2d"; }
+
+@test "3: when a rank is killed the step ends, and the command that Cairn prints resumes it with the same hash" {
+  local rank job again saved victim options="$plate --steps 150 --step-ms 20"
+  for rank in 0 2; do
+    as_user rm -f heat2d.log heat2d.out
+    job=$(submit heat2d --nodes=3 --checkpoint=30steps <<SCRIPT
+#!/bin/bash
+srun -K1 --mpi=pmix \$1 $heat2d --log heat2d.log $options
+echo "srun: status \$?"
+exit 1
+SCRIPT
+    )
+    wait_for 30 has_checkpoint "$job"
+    wait_for 10 heat2d_is_past $(($(heat2d_step) + 5))
+    as_root kill -KILL "$(task_pid "$job" "$rank")"
+    wait_for 40 job_has_ended "$job"
+    grep -qx 'srun: status 1[0-9][0-9]' "$T/heat2d.out"
+    again=$(grep -oP '[Rr]un the same command again with \K--checkpoint-dir=\S+' "$T/heat2d.out")
+    saved=$(committed_step "${again#*=}")
+    job=$(as_user sbatch --parsable --output=heat2d.out --open-mode=append --nodes=3 --checkpoint=30steps heat2d.sbatch "$again")
+    wait_for 40 job_has_ended "$job"
+    [[ $(grep -oP ' start step=\K[0-9]+' "$T/heat2d.log" | tail -n 1) == "$saved" ]]
+    [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
+  done
+}
