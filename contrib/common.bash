@@ -14,6 +14,7 @@ build() {
   local targets=("${@:2}")
   local options=()
   if command -v ccache >/dev/null; then
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=yes  # clones share what they compiled
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
   if c++ -fuse-ld=mold -x c++ -o /dev/null - <<<'int main() {}' 2>/dev/null; then
