@@ -40,6 +40,20 @@ void PrintMarkdown() {
   }
 }
 
+void PrintMan() {
+  const auto bold = [](std::string text) {
+    for (size_t at = 0; (at = text.find('-', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+    return "\\fB" + text + "\\fR";
+  };
+  for (int i = 0; i < kSettingCount; ++i) {
+    const SettingInfo& info = GetSettingInfo(static_cast<SettingId>(i));
+    const std::string option = OptionOf(info), fallback(info.fallback);
+    std::printf(".TP\n%s%s\n%s%s\n", option.empty() ? "" : (bold(option) + ", ").c_str(),
+                bold(std::string(info.env)).c_str(), std::string(info.help).c_str(),
+                fallback.empty() || fallback == "auto" ? "" : ("; default: " + fallback).c_str());
+  }
+}
+
 void PrintText() {
   Table table({{"OPTION"}, {"ENVIRONMENT"}, {"DEFAULT"}, {"MEANING"}});
   for (int i = 0; i < kSettingCount; ++i) {
@@ -67,7 +81,7 @@ void PrintDocument() {
 }  // namespace
 
 void AddSettings(CLI::App* app, Invocation* invocation) {
-  auto markdown = std::make_shared<bool>(false);
+  auto markdown = std::make_shared<bool>(false), man = std::make_shared<bool>(false);
   CLI::App* settings = AddSubcommand(
       app, invocation, "settings",
       "List all settings: the option of srun, sbatch and salloc, the environment variable, the default and\n"
@@ -77,12 +91,15 @@ void AddSettings(CLI::App* app, Invocation* invocation) {
           PrintDocument();
         } else if (*markdown) {
           PrintMarkdown();
+        } else if (*man) {
+          PrintMan();
         } else {
           PrintText();
         }
         return kExitGood;
       });
   settings->add_flag("--markdown", *markdown, "as the table of docs/reference/settings.md");
+  settings->add_flag("--man", *man, "as the section of docs/man/cairn.7");
 }
 
 }  // namespace cairn

@@ -18,7 +18,7 @@
  * before it, and no request is active on registered memory. A *piece* is the part of a global array that one member holds.
  *
  * Threads. One thread of a process at a time may be inside a function of a session; cairn_last_error is per thread. Cairn runs threads of
- * its own, which never call into the program except through the callbacks given here.
+ * its own. They call nothing of the program but its own SIGTERM handler, if it has one, when the final save is over.
  *
  * Errors. Every function that can fail returns 0 (CAIRN_OK) or a negative CAIRN_E_* code, and cairn_last_error() tells what, which, why
  * and what to do. A failed *save* is never returned by cairn_step: it is reported on stderr and the program goes on. No exception and no

@@ -1,4 +1,4 @@
-// The pages of docs/reference that describe the command and the settings are what the program says.
+// The pages of docs/reference and docs/man that describe the command and the settings are what the program says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +15,7 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 std::string Page(const std::string& name) { return ReadText(CAIRN_SOURCE_DIR "/docs/reference/" + name); }
+std::string ManPage(const std::string& name) { return ReadText(CAIRN_SOURCE_DIR "/docs/man/" + name); }
 
 std::set<std::string> Matches(const std::string& text, const std::string& pattern) {
   const std::regex regex(pattern);
@@ -44,6 +45,7 @@ TEST(Reference, ListsEverySubcommandAndNoOther) {
   const std::set<std::string> subcommands = Subcommands();
   EXPECT_THAT(subcommands, ::testing::SizeIs(::testing::Ge(13U)));
   EXPECT_EQ(Matches(Page("cairn.md"), "\n## `cairn ([a-z]+)"), subcommands);
+  EXPECT_EQ(Matches(ManPage("cairn.1"), "\n\\.TP\n\\\\fB([a-z]+)"), subcommands);
 }
 
 TEST(Reference, EverySubcommandsHelpHasAnExample) {
@@ -95,6 +97,16 @@ TEST(Reference, HasTheTableOfSettingsAsTheProgramPrintsIt) {
                                       "rather than run unprotected |\n"));
   EXPECT_THAT(Page("settings.md"), HasSubstr(settings.out))
       << "put the output of `cairn settings --markdown` into docs/reference/settings.md";
+}
+
+TEST(Reference, HasTheSettingsInTheManualAsTheProgramPrintsThem) {
+  const Outcome settings = RunCairn({"settings", "--man"});
+  ASSERT_EQ(settings.code, 0);
+  EXPECT_THAT(settings.out,
+              HasSubstr(".TP\n\\fB\\-\\-checkpoint\\-require\\fR, \\fBCAIRN_REQUIRE\\fR\nfail rather than "
+                        "run unprotected; default: no\n"));
+  EXPECT_THAT(ManPage("cairn.7"), HasSubstr(settings.out))
+      << "put the output of `cairn settings --man` into docs/man/cairn.7";
 }
 
 }  // namespace
