@@ -104,9 +104,12 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   for (int id = 0; id < kSettingCount; ++id) {
     CAIRN_ASSIGN_OR_RETURN(row[id], Resolve(static_cast<SettingId>(id), get));
   }
+  Settings settings;
+  for (int id = 0; id < kSettingCount; ++id) {
+    if (row[id].text != kInfos[id].fallback) settings.given.emplace(kInfos[id].env, row[id].text);
+  }
   auto value = [&row](SettingId id) -> const cairn_value& { return row[id].value; };
 
-  Settings settings;
   const cairn_value& checkpoint = value(kSetting_checkpoint);
   settings.enabled = checkpoint.kind != CAIRN_VALUE_OFF;
   settings.interval_auto = checkpoint.kind == CAIRN_VALUE_AUTO;

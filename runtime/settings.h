@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,7 +38,12 @@ Status CheckSetting(SettingId id, std::string_view value);
 using Nanoseconds = std::chrono::nanoseconds;
 
 enum Trigger : uint32_t {  // bits of Settings::on
-  kTriggerPreempt = 1, kTriggerTimeLimit = 2, kTriggerRequest = 4, kTriggerInterval = 8, kTriggerEnd = 16, kTriggerAll = 31
+  kTriggerPreempt = 1,
+  kTriggerTimeLimit = 2,
+  kTriggerRequest = 4,
+  kTriggerInterval = 8,
+  kTriggerEnd = 16,
+  kTriggerAll = 31
 };
 std::string_view TriggerName(Trigger trigger);  // "preempt", …
 
@@ -47,26 +53,27 @@ enum class After { kAuto, kRequeue, kWait, kExit };
 // The parsed values. Fields that a setting leaves to the runtime ("auto") are empty optionals.
 struct Settings {
   bool enabled = false;
-  bool interval_auto = false;                 // Young/Daly
-  std::optional<Nanoseconds> interval;        // by time
-  std::optional<int64_t> interval_steps;      // by steps
+  bool interval_auto = false;             // Young/Daly
+  std::optional<Nanoseconds> interval;    // by time
+  std::optional<int64_t> interval_steps;  // by steps
   std::string dir;
   Resume resume = Resume::kAuto;
-  int64_t resume_step = 0;                    // with kStep
+  int64_t resume_step = 0;  // with kStep
   bool require = false;
-  std::string local = "auto";                 // auto, none, or a directory
+  std::string local = "auto";  // auto, none, or a directory
   uint32_t on = kTriggerAll;
   int keep_last = 2;
   std::optional<uint32_t> mode;
   std::optional<Nanoseconds> notice;
   After after = After::kAuto;
-  int exit_code = 0;                          // with kExit
+  int exit_code = 0;  // with kExit
   int max_lives = 100;
-  int signal = 0;                             // 0 = none
+  int signal = 0;  // 0 = none
   Nanoseconds boundary_wait{};
   Nanoseconds save_timeout{};
   Nanoseconds open_within{};
   std::string log = "info";
+  std::map<std::string, std::string> given;  // the texts that are not the fallbacks, by variable: for people
 };
 
 // Reads every setting through `get` (name of the variable → value or nothing): SLURM_<env> first (what srun's side resolved), then <env>,

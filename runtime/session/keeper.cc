@@ -316,6 +316,7 @@ Result<SaveReport> Keeper::Commit(const agreement::Commit& save) {
   manifest.parent = parent_.value_or("");
   manifest.tag = save.tags.empty() ? "" : save.tags.front();
   manifest.cairn_version = kVersion;
+  manifest.settings = boot_.settings.given;
   CAIRN_ASSIGN_OR_RETURN(manifest,
                          cairn::Commit(life_->directory(), *attempt_, index, blobs, std::move(manifest)));
   newest_ = attempt_->name.ToString();

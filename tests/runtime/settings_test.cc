@@ -253,6 +253,12 @@ TEST(ParseSettings, PrefersWhatSrunsSideResolved) {
   EXPECT_EQ(Parsed({{"CAIRN_KEEP", "last=5"}, {"SLURM_CAIRN_KEEP", "last=9"}}).keep_last, 9);
 }
 
+TEST(ParseSettings, RemembersTheTextsThatAreNotTheFallbacks) {
+  EXPECT_EQ(
+      Parsed({{"SLURM_CAIRN_CHECKPOINT", "10m"}, {"CAIRN_KEEP", "last=2"}, {"CAIRN_AFTER", "wait"}}).given,
+      (Variables{{"CAIRN_CHECKPOINT", "10m"}, {"CAIRN_AFTER", "wait"}}));
+}
+
 TEST(ParseSettings, TakesAnEmptyVariableAsNone) {
   EXPECT_FALSE(Parsed({{"CAIRN_CHECKPOINT", ""}}).enabled);
   EXPECT_EQ(Parsed({{"SLURM_CAIRN_KEEP", ""}, {"CAIRN_KEEP", "last=5"}}).keep_last, 5);
