@@ -271,7 +271,8 @@ Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
   links_.log->Info("resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ",
                    FormatBytes(read_bytes), " read in ",
                    FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ",
-                   checkpoint.manifest.world_size, " ranks then, ", boot_.world_size, " now");
+                   checkpoint.manifest.world_size, checkpoint.manifest.world_size == 1 ? " rank" : " ranks",
+                   " then, ", boot_.world_size, " now");
   for (const std::string& name : load.reset)
     links_.log->Info("blob \"", name, "\" is not restored: the number of ranks changed");
   Order order{.kind = Order::kProceed, .reset = load.reset, .restored = true};
