@@ -53,7 +53,7 @@ class Dims {
   int size_ = 0;
 };
 
-// Elements [offset, offset + extent) in every dimension. offset.size() == extent.size().
+// Elements [offset, offset + extent) in every dimension. offset.size() == extent.size(); ends fit 63 bits.
 struct Box {
   Dims offset;
   Dims extent;

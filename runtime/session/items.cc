@@ -31,10 +31,9 @@ Result<LocalPiece> MakePiece(std::string_view name, const cairn_array& array, co
   bool strided = false;
   for (int d = 0; d < array.ndim; ++d) {
     if (piece.extent[d] < 0 || piece.offset[d] < 0 || piece.offset[d] > array.shape[d] - piece.extent[d]) {
-      return Wrong(name, "a piece covers " + std::to_string(piece.offset[d]) + ":" +
-                             std::to_string(piece.offset[d] + piece.extent[d]) + " in dimension " +
-                             std::to_string(d) + ", outside the global shape (" +
-                             std::to_string(array.shape[d]) + ")");
+      return Wrong(name, "a piece of extent " + std::to_string(piece.extent[d]) + " at offset " +
+                             std::to_string(piece.offset[d]) + " in dimension " + std::to_string(d) +
+                             " reaches outside the global shape (" + std::to_string(array.shape[d]) + ")");
     }
     out.box.offset.push_back(piece.offset[d]);
     out.box.extent.push_back(piece.extent[d]);
@@ -44,7 +43,14 @@ Result<LocalPiece> MakePiece(std::string_view name, const cairn_array& array, co
     return Wrong(name, "a piece that is not empty has no address");
   const bool fortran = array.order == CAIRN_ORDER_FORTRAN;
   if (strided) {
-    for (int d = 0; d < array.ndim; ++d) out.stride_bytes.push_back(piece.stride[d] * element_bytes);
+    for (int d = 0; d < array.ndim; ++d) {
+      int64_t bytes = 0;
+      if (__builtin_mul_overflow(piece.stride[d], element_bytes, &bytes)) {
+        return Wrong(name, "the stride " + std::to_string(piece.stride[d]) + " in dimension " +
+                               std::to_string(d) + " is too long; strides count elements");
+      }
+      out.stride_bytes.push_back(bytes);
+    }
   } else {
     out.stride_bytes = DenseStrides(piece.extent, array.ndim, fortran, element_bytes);
   }
@@ -79,11 +85,8 @@ Status Items::AddArray(std::string_view name, const cairn_array& array) {
   item.spec.name = name;
   item.spec.dtype = static_cast<DType>(array.dtype);
   item.spec.fortran = array.order == CAIRN_ORDER_FORTRAN;
-  for (int d = 0; d < array.ndim; ++d) {
-    if (array.shape[d] < 0)
-      return Wrong(name, "the global shape is negative in dimension " + std::to_string(d));
-    item.spec.shape.push_back(array.shape[d]);
-  }
+  for (int d = 0; d < array.ndim; ++d) item.spec.shape.push_back(array.shape[d]);
+  CAIRN_RETURN_IF_ERROR(CheckArray(item.spec));  // so that no size below overflows
   if (item.spec.fortran) item.spec.shape = Reversed(item.spec.shape);
   for (int p = 0; p < array.piece_count; ++p) {
     CAIRN_ASSIGN_OR_RETURN(LocalPiece piece,

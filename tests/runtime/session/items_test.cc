@@ -56,9 +56,14 @@ TEST(Items, RefusesWhatCannotBeSavedNamingTheItem) {
   Items items;
   cairn_piece outside{.offset = {3}, .extent = {2}, .stride = {}, .data = data};
   EXPECT_THAT(items.AddArray("u", Array(1, {4}, &outside)).message(),
-              HasSubstr("\"u\": a piece covers 3:5 in dimension 0"));
+              HasSubstr("\"u\": a piece of extent 2 at offset 3 in dimension 0 reaches outside"));
   cairn_piece overflow{.offset = {INT64_MAX}, .extent = {2}, .stride = {}, .data = data};
   EXPECT_EQ(items.AddArray("u", Array(1, {4}, &overflow)).code(), Code::kInvalid);
+  EXPECT_THAT(items.AddArray("u", Array(2, {INT64_MAX, 2}, nullptr)).message(),
+              HasSubstr("does not fit 63 bits"));
+  EXPECT_THAT(items.AddArray("u", Array(1, {-1}, nullptr)).message(), HasSubstr("an extent is negative"));
+  cairn_piece far_apart{.offset = {0}, .extent = {2}, .stride = {INT64_MAX}, .data = data};
+  EXPECT_THAT(items.AddArray("u", Array(1, {4}, &far_apart)).message(), HasSubstr("is too long"));
   cairn_piece nowhere{.offset = {0}, .extent = {2}, .stride = {}, .data = nullptr};
   EXPECT_THAT(items.AddArray("u", Array(1, {4}, &nowhere)).message(), HasSubstr("has no address"));
   cairn_piece good{.offset = {0}, .extent = {4}, .stride = {}, .data = data};
