@@ -38,11 +38,13 @@ void Store(std::byte* bytes, size_t at, T value) {
   std::memcpy(bytes + at, &value, sizeof(value));
 }
 
-// A store that no earlier or later store passes: another process may look at the mapping once this one is dead.
+// A store that the compiler moves no earlier or later store across. That is enough: another process looks at the mapping only once this one
+// is dead, and a processor stops a process between two instructions, with the effects of all earlier ones and of no later one.
 void StoreState(std::byte* bytes, SlotState state) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(bytes + kStateAt))
-      .store(static_cast<uint32_t>(state));
+      .store(static_cast<uint32_t>(state), std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
 }  // namespace
@@ -96,7 +98,6 @@ void Sidecar::Begin(const SnapshotId& id) {
   Store(bytes_, kRankAt, id.rank);
   Store(bytes_, kWorldSizeAt, id.world_size);
   Store(bytes_, kCheckAt, static_cast<uint64_t>(XXH3_64bits(bytes_, kCheckAt)));
-  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 void Sidecar::MarkStaged() { StoreState(bytes_, SlotState::kStaged); }
