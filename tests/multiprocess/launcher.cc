@@ -1,6 +1,7 @@
 #include "tests/multiprocess/launcher.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -153,23 +154,23 @@ Process Step::Start(const std::vector<std::string>& args, const std::map<std::st
 Step::~Step() {
   KillAll(SIGKILL);
   Join(std::chrono::seconds(10));
-  KillHost();
-}
-
-void Step::KillHost() {
-  if (host_stdin_ >= 0) close(host_stdin_);
-  host_stdin_ = -1;
+  EndHost();
   if (host_.pid > 0) {
+    ADD_FAILURE() << "the host process outlives its step";
     kill(host_.pid, SIGKILL);
     waitpid(host_.pid, nullptr, 0);
   }
-  host_.pid = -1;
+  // A sanitizer that finds something in one of the processes leaves a report, whatever becomes of the process.
+  const std::string log = Log();
+  for (const char* sign : {"Sanitizer", "runtime error:"})
+    EXPECT_EQ(log.find(sign), std::string::npos) << log;
 }
 
 std::string Step::EndHost() {
-  close(host_stdin_);
+  if (host_stdin_ >= 0) close(host_stdin_);
   host_stdin_ = -1;
-  if (WaitFor([this] { return waitpid(host_.pid, nullptr, WNOHANG) == host_.pid; })) host_.pid = -1;
+  if (host_.pid > 0 && WaitFor([this] { return waitpid(host_.pid, nullptr, WNOHANG) == host_.pid; }))
+    host_.pid = -1;
   return host_.Err();
 }
 

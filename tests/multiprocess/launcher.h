@@ -56,7 +56,7 @@ class Step {
   };
 
   explicit Step(Options options);
-  ~Step();  // kills what still runs
+  ~Step();  // kills the ranks that still run, ends the host process, and fails the test if a sanitizer found anything in them
 
   Process& rank(int r) { return ranks_[static_cast<size_t>(r)]; }
   int size() const { return static_cast<int>(ranks_.size()); }
@@ -67,7 +67,6 @@ class Step {
 
   void Kill(int rank, int signo);
   void KillAll(int signo);
-  void KillHost();
   // As srun's end does: the host process sees EOF and ends. What it said in all.
   std::string EndHost();
   // Waits for all ranks to end; false after `bound`.

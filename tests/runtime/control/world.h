@@ -68,6 +68,7 @@ class Member {
     std::promise<void> left;
     loop_->Run([&] { fabric_->Leave([&] { left.set_value(); }); });
     left.get_future().get();
+    loop_->Run([] {});  // set_value has returned
   }
 
   // The first event, from the next_ one on, that fits; what comes before it is passed over. Nothing when kPatience is over.
