@@ -110,7 +110,7 @@ struct Stall {
   Ready ready = Prepare(layout, 0, {{4}, {160, 16}, {}});
 };
 
-#ifndef CAIRN_SANITIZED
+#ifndef CAIRN_SANITIZED  // a sanitizer's runtime allocates and calls the system by itself
 TEST(Snapshot, AllocatesNothing) {
   const Stall stall;
   const int before = allocations.load();
@@ -119,7 +119,6 @@ TEST(Snapshot, AllocatesNothing) {
   std::free(std::malloc(1));
   EXPECT_GT(allocations.load(), before);  // the counter counts
 }
-#endif
 
 TEST(Snapshot, CallsTheSystemForNothing) {
   // Strict seccomp kills at any system call but read, write and exit of the thread.
@@ -136,6 +135,7 @@ TEST(Snapshot, CallsTheSystemForNothing) {
   ASSERT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
+#endif
 
 }  // namespace
 }  // namespace cairn
