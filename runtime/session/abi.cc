@@ -10,7 +10,7 @@
 #include "runtime/session/session.h"
 
 struct cairn_session {
-  std::unique_ptr<cairn::Session> impl;  // empty: unprotected
+  cairn::Session::Owned impl;  // empty: unprotected
   uint64_t generation = 0;               // of the process that opened it
 };
 

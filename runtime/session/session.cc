@@ -29,13 +29,13 @@ Session::Session(std::string name, const Bootstrap& boot)
                                  boot.rank == 0 ? "" : "rank " + std::to_string(boot.rank))),
       member_({.boundary_wait = boot.settings.boundary_wait}) {}
 
-Result<std::unique_ptr<Session>> Session::Open(const std::string& name, const Bootstrap& boot) {
-  std::unique_ptr<Session> session(new Session(name, boot));
+Result<Session::Owned> Session::Open(const std::string& name, const Bootstrap& boot) {
+  Owned session(new Session(name, boot));
   const Status connected = session->Connect();
   if (!connected.ok()) {
     if (boot.settings.require) return connected;
     session->log_->Warn("NOT PROTECTED: ", connected.message(), ". The job goes on without checkpoints");
-    return std::unique_ptr<Session>();
+    return Owned();
   }
   CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
                          session->mailbox_.Take(kOpenedMessage, 0, kOpenedBound));
@@ -97,23 +97,31 @@ Status Session::Connect() {
   return future.get();
 }
 
-Session::~Session() {
-  if (!loop_) return;
-  if (inside_) {
-    LeaveBehind();
-    return;
-  }
+void Session::Leave::operator()(Session* session) const {
+  if (session->End()) delete session;
+}
+
+bool Session::End() {
+  if (!loop_) return true;
+  if (inside_) return false;  // the process exits in the middle of a call of another thread
   {
     Lock lock(mutex_);
     changed_.wait_for(lock, kExitDrainBound, [this] { return !member_.has_snapshot(); });
   }
+  const auto deadline = Clock::now() + kGoodbyeBound;
   auto gone = std::make_shared<std::promise<void>>();
-  auto future = gone->get_future();
+  auto idle = std::make_shared<std::promise<void>>();
+  auto gone_future = gone->get_future(), idle_future = idle->get_future();
   loop_->Post([this, gone] { Depart([gone] { gone->set_value(); }); });
-  if (future.wait_for(kGoodbyeBound) != std::future_status::ready) {
-    log_->Warn("the directory does not answer; leaving without a goodbye");
-    LeaveBehind();
-    return;
+  worker_->Run([idle] { idle->set_value(); });
+  if (gone_future.wait_until(deadline) != std::future_status::ready ||
+      idle_future.wait_until(deadline) != std::future_status::ready) {
+    log_->Warn("the directory does not answer; leaving without waiting for it");
+    loop_->Post([this] {  // the program goes on without us
+      sampler_.reset();
+      signals_.reset();
+    });
+    return false;
   }
   worker_.reset();
   if (coordinator_) coordinator_->JoinClerk();
@@ -124,13 +132,7 @@ Session::~Session() {
     fabric_.reset();
   });
   loop_.reset();
-}
-
-// The process is ending and something cannot be waited for (a file system hangs, a thread is caught in the middle of a call): what the other
-// threads use stays where it is.
-void Session::LeaveBehind() {
-  (void)log_.release(), (void)coordinator_.release(), (void)signals_.release(), (void)sampler_.release();
-  (void)fabric_.release(), (void)worker_.release(), (void)loop_.release(), (void)saver_.release();
+  return true;
 }
 
 void Session::Depart(std::function<void()> done) {

@@ -34,11 +34,16 @@ namespace cairn {
 
 class Session {
  public:
-  // Collective. An empty pointer: this life runs unprotected, for a reason that was said.
-  static Result<std::unique_ptr<Session>> Open(const std::string& name, const Bootstrap& boot);
+  // Leaves the session as a process that ends does: what is staged is drained, bounded; the others see that this member has left. Where
+  // something cannot be waited for (a file system hangs, a thread is caught in the middle of a call), the object stays where it is, with
+  // all that its threads use.
+  struct Leave {
+    void operator()(Session* session) const;
+  };
+  using Owned = std::unique_ptr<Session, Leave>;
 
-  // Leaves the session as a process that ends does: what is staged is drained, bounded; the others see that this member has left.
-  ~Session();
+  // Collective. An empty pointer: this life runs unprotected, for a reason that was said.
+  static Result<Owned> Open(const std::string& name, const Bootstrap& boot);
 
   Items& items() { return items_; }
   bool restored() const { return started_; }  // Restore has returned OK
@@ -77,7 +82,7 @@ class Session {
 
   Session(std::string name, const Bootstrap& boot);
   Status Connect();
-  void LeaveBehind();
+  bool End();  // false: the object must stay
   Status Obey(const Order& order, Outcome* outcome);
 
   void AtBoundary(int64_t count);

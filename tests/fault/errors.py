@@ -15,7 +15,8 @@ NOSPACE = [("fail", errno.ENOSPC, 1, TAKES_SPACE), ("fail", errno.ENOSPC, EVER, 
            ("fail", errno.EDQUOT, A_WHILE, TAKES_SPACE), ("short", 0, EVER, "write")]
 EIO = [("fail", errno.EIO, 1, CHANGES), ("fail", errno.EIO, 1, "fsync"), ("fail", errno.EIO, EVER, CHANGES),
        ("fail", errno.ESTALE, A_WHILE, CHANGES), ("fail", errno.EINTR, 1, INTERRUPTIBLE), ("late", errno.EIO, 1, NAMES),
-       ("late", errno.ESTALE, A_WHILE, "rename"), ("fail", errno.EIO, 1, "read"), ("fail", errno.ESTALE, A_WHILE, "read")]
+       ("late", errno.ESTALE, A_WHILE, "rename"), ("fail", errno.EIO, 1, "read"), ("fail", errno.ESTALE, A_WHILE, "read"),
+       ("slow", 0, EVER, CHANGES), ("hang", 0, 1, CHANGES)]
 
 
 def nospace(toy, tally, random, full):
@@ -34,7 +35,7 @@ def inject(toy, tally, random, manners, points):
         run_dir, before = toy.start(case, bases[life_name])
         fault = Fault(case, run_dir, **plan)
         with toy.life(case, "hurt", run_dir, "--save-at", before + 16, before + 40, restart=0 if before == 0 else 1,
-                      fault=fault.variables) as life:
+                      fault=fault.variables, settings={"CAIRN_SAVE_TIMEOUT": "3s"}) as life:
             if not life.join(BOUND):
                 raise Bad("stuck", f"ranks {life.running()} have not ended\n" + life.log())
         return run_dir, before, fault, life
@@ -47,7 +48,9 @@ def inject(toy, tally, random, manners, points):
                 *_, fault, _ = run(toy.case(f"{life_name}-{calls}"), life_name, **({"calls": calls} if calls else {}))
                 traces[life_name, calls] = fault.trace()
             trace = traces[life_name, calls]
-            chosen = range(len(trace)) if points is None else sample(trace, points, random)
+            # While the directory is opened there is nothing to do but wait for it; a save that hangs is given up.
+            begin = first_save(trace) if manner[0] == "hang" else 0
+            chosen = range(begin, len(trace)) if points is None else sample(trace, begin, points, random)
             cases += [(life_name, *manner, n + 1) for n in chosen]
 
     def work(which):
@@ -80,13 +83,17 @@ def inject(toy, tally, random, manners, points):
     toy.judge(tally, cases, work)
 
 
-def sample(trace, points, random):
-    """Calls of different purposes."""
+def sample(trace, begin, points, random):
+    """Calls of different purposes, from `begin` on."""
     by_kind = {}
-    for n, (call, path) in enumerate(trace):
+    for n, (call, path) in list(enumerate(trace))[begin:]:
         by_kind.setdefault(kind_of(call, path), []).append(n)
     kinds = random.sample(list(by_kind), min(points, len(by_kind)))
     return sorted(random.choice(by_kind[kind]) for kind in kinds)
+
+
+def first_save(trace):
+    return next(n for n, (call, path) in enumerate(trace) if call == "mkdir" and "/step-" in path)
 
 
 def earlier_than_last_save(trace, n):

@@ -11,6 +11,8 @@
  *     fail    the call does nothing and fails with errno CAIRN_FAULT_ERRNO
  *     late    the call does its work and fails all the same
  *     short   a read or write does half, and says so
+ *     hang    the call never comes back
+ *     slow    the call first takes 20 ms
  *   CAIRN_FAULT_RECORD   a file that gets one line for each call that succeeded, in the order of their effects over all processes;
  *                        fields are separated by tabs: create PATH INO, mkdir PATH INO, write INO OFFSET HEX, truncate INO BYTES,
  *                        allocate INO BYTES, fsync INO, rename FROM TO, link FROM TO, unlink PATH, rmdir PATH
@@ -41,8 +43,8 @@ enum Call { kCreate, kWrite, kFsync, kRename, kLink, kUnlink, kMkdir, kTruncate,
 static const char* const kNames[kCalls] = {"create", "write", "fsync",    "rename",   "link",
                                            "unlink", "mkdir", "truncate", "allocate", "read"};
 
-enum Action { kNone, kKill, kTorn, kFail, kLate, kShort };
-static const char* const kActions[] = {"none", "kill", "torn", "fail", "late", "short"};
+enum Action { kNone, kKill, kTorn, kFail, kLate, kShort, kHang, kSlow };
+static const char* const kActions[] = {"none", "kill", "torn", "fail", "late", "short", "hang", "slow"};
 
 /* Constant after Load. */
 static struct {
@@ -107,7 +109,7 @@ __attribute__((constructor)) static void Load(void) {
   for (int c = 0; c < kCalls; ++c)
     plan.counts[c] = calls == NULL ? c != kRead : strstr(calls, kNames[c]) != NULL;
   const char* action = getenv("CAIRN_FAULT_ACTION");
-  for (int a = 0; action != NULL && a <= kShort; ++a) {
+  for (int a = 0; action != NULL && a <= kSlow; ++a) {
     if (strcmp(action, kActions[a]) == 0) plan.action = (enum Action)a;
   }
   if (action != NULL && plan.action == kNone) Die(action);
@@ -170,6 +172,8 @@ static enum Action Enter(enum Call call, const char* path) {
   if (plan.action == kNone || n < plan.first || n > plan.last) return kNone;
   atomic_fetch_add(&plan.state[1], 1);
   if (plan.action == kKill) kill(getpid(), SIGKILL);
+  while (plan.action == kHang) pause();
+  if (plan.action == kSlow) usleep(20000);
   return plan.action;
 }
 
