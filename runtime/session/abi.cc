@@ -11,7 +11,7 @@
 
 struct cairn_session {
   cairn::Session::Owned impl;  // empty: unprotected
-  uint64_t generation = 0;               // of the process that opened it
+  uint64_t generation = 0;     // of the process that opened it
 };
 
 namespace {
