@@ -181,8 +181,9 @@ static void Step(const Block* b, double* now, double* next) {
   }
 }
 
-/* Heat forgets: a wrong bit in the field is washed out within a hundred steps. So every cell also keeps a
- * fingerprint of all its values, which no wrong bit leaves unchanged. */
+/* Heat forgets: a wrong bit in the field is washed out within a hundred steps, a wrong last bit by the next
+ * rounding. So every cell also keeps a fingerprint of all the values that steps began with, those of a restore
+ * among them, which no wrong bit leaves unchanged. */
 static void Remember(const Block* b, double* u, double time, uint64_t* fingerprint) {
   for (int64_t y = 0; y < b->ny; ++y) {
     for (int64_t x = 0; x < b->nx; ++x) {
@@ -273,12 +274,12 @@ int main(int argc, char** argv) {
 
   int64_t step = report.step;
   while (step < options.steps) {
+    Remember(&block, now, time, fingerprint);
     Step(&block, now, next);
     double* swap = now;
     now = next;
     next = swap;
     time += 0.2;
-    Remember(&block, now, time, fingerprint);
     ++step;
     nanosleep(&(struct timespec){options.step_ms / 1000, options.step_ms % 1000 * 1000000}, NULL);
     if (log) fprintf(log, "life=%s step=%" PRId64 "\n", life, step);
