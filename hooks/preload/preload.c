@@ -46,7 +46,7 @@ static void Leave(void) {
 }
 
 __attribute__((visibility("default"))) const cairn_shim_v1* cairn_shim_v1_get(void) {
-  static const cairn_shim_v1 table = {1,       BecomeMember, cairn_signals_last,        ReleaseShield, Forward,
-                                      Deliver, cairn_signals_has_handler, Leave};
+  static const cairn_shim_v1 table = {1,       BecomeMember, cairn_signals_take,        ReleaseShield,
+                                      Forward, Deliver,      cairn_signals_has_handler, Leave};
   return under_token ? &table : NULL;
 }

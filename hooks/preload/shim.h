@@ -37,9 +37,10 @@ typedef struct cairn_shim_v1 {
    * else 0. */
   int (*become_member)(int event_fd, int extra_signal);
 
-  /* The watched signal that arrived last at this member: its number, whether Slurm sent it, and who (0: from outside this process's pid
-   * namespace). 1 when there was one, else 0. */
-  int (*last_signal)(int* signo, int* from_slurm, int* sender_pid);
+  /* Takes a watched signal that has arrived at this member: its number, whether Slurm sent it, and who (0: from outside this process's pid
+   * namespace). 1 when there was one, else 0. Call it until it returns 0: one wake-up may stand for both watched signals. Like pending
+   * signals, several of one number count as one, and the last of them is told. */
+  int (*take_signal)(int* signo, int* from_slurm, int* sender_pid);
 
   /* This member is at work no longer: it still takes signals, yet shields nobody. */
   void (*release_shield)(void);

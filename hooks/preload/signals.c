@@ -26,6 +26,8 @@
 
 typedef struct Watch {
   _Atomic int signo; /* 0 = not in use */
+  _Atomic uint64_t
+      pending; /* come to the member and not taken: pid << 32 | from Slurm << 16 | signal; 0 = none */
   atomic_uint generation;
   struct sigaction slots[2];
 } Watch;
@@ -41,7 +43,6 @@ static int stepd_pid = -1;       /* constant after start */
 static _Atomic pid_t member_pid; /* 0 = none */
 static _Atomic int wake_fd = -1;
 static atomic_int waking;
-static _Atomic uint64_t last_signal; /* pid << 32 | from Slurm << 16 | signal */
 
 static void OnSignal(int signo, siginfo_t* info, void* context);
 
@@ -183,13 +184,13 @@ static void Act(Watch* watch, int signo, siginfo_t* info, void* context) {
 }
 
 /* Wakes the member; 0 in a process that is none. */
-static int Wake(int signo, int from_slurm, pid_t sender) {
-  if (!IsMember()) return 0;
+static int Wake(Watch* watch, int signo, int from_slurm, pid_t sender) {
+  if (watch == NULL || !IsMember()) return 0;
   atomic_fetch_add(&waking, 1);
   const int woken = IsMember(); /* again: from here on leave() waits for us */
   if (woken) {
     const uint64_t one = 1;
-    atomic_store(&last_signal,
+    atomic_store(&watch->pending,
                  (uint64_t)(uint32_t)sender << 32 | (uint64_t)from_slurm << 16 | (uint64_t)signo);
     const ssize_t written = write(atomic_load(&wake_fd), &one, sizeof one);
     (void)written; /* where the eventfd is full it has been written to: the member wakes */
@@ -206,7 +207,8 @@ static void OnSignal(int signo, siginfo_t* info, void* context) {
   const int from_slurm = info->si_code == SI_USER && (sender == 0 || sender == stepd_pid);
   int held_back = 0;
   if (sender != getpid()) {
-    held_back = Wake(signo, from_slurm, sender) || (from_slurm && signo == SIGTERM && cairn_shield_hide());
+    held_back =
+        Wake(watch, signo, from_slurm, sender) || (from_slurm && signo == SIGTERM && cairn_shield_hide());
   }
   errno = saved_errno;
   if (!held_back && watch != NULL) Act(watch, signo, info, context);
@@ -260,7 +262,7 @@ int cairn_signals_become_member(int event_fd, int extra_signal) {
   Lock(&mask);
   if (extra_signal != 0) StartWatch(&watches[kExtra], extra_signal);
   atomic_store(&wake_fd, event_fd);
-  atomic_store(&last_signal, 0);
+  for (int i = 0; i < kWatches; ++i) atomic_store(&watches[i].pending, 0);
   atomic_store(&member_pid, getpid());
   Install(&watches[kTerm]);
   if (extra_signal != 0) Install(&watches[kExtra]);
@@ -268,13 +270,16 @@ int cairn_signals_become_member(int event_fd, int extra_signal) {
   return 0;
 }
 
-int cairn_signals_last(int* signo, int* from_slurm, int* sender_pid) {
-  const uint64_t last = IsMember() ? atomic_load(&last_signal) : 0;
-  if (last == 0) return 0;
-  *signo = (int)(last & 0xffff);
-  *from_slurm = (int)(last >> 16 & 1);
-  *sender_pid = (int)(last >> 32);
-  return 1;
+int cairn_signals_take(int* signo, int* from_slurm, int* sender_pid) {
+  for (int i = 0; IsMember() && i < kWatches; ++i) {
+    const uint64_t taken = atomic_exchange(&watches[i].pending, 0);
+    if (taken == 0) continue;
+    *signo = (int)(taken & 0xffff);
+    *from_slurm = (int)(taken >> 16 & 1);
+    *sender_pid = (int)(taken >> 32);
+    return 1;
+  }
+  return 0;
 }
 
 int cairn_signals_has_handler(int signo) {

@@ -15,18 +15,26 @@
 
 static char why_inert[512]; /* "" while nothing is known to be wrong */
 
-static void* Resolve(_Atomic(void*)* target, const char* name) {
-  void* function = atomic_load(target);
-  if (function != NULL) return function;
-  function = dlsym(RTLD_NEXT, name);
+static void* Find(const char* name) {
+  void* function = dlsym(RTLD_NEXT, name);
   const char* path = getenv("SLURM_CAIRN_LIB");
   if (function == NULL && path != NULL) {
     void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library != NULL) function = dlsym(library, name);
     if (function == NULL) snprintf(why_inert, sizeof why_inert, "%s", dlerror());
   }
-  atomic_store(target, function);
   return function;
+}
+
+/* A failure is remembered too (as why_inert): a program that steps a million times looks once, and a session that began inert stays so. */
+static void* Resolve(_Atomic(void*)* target, const char* name) {
+  void* function = atomic_load(target);
+  if (function == NULL) {
+    function = Find(name);
+    if (function == NULL) function = why_inert;
+    atomic_store(target, function);
+  }
+  return function != why_inert ? function : NULL;
 }
 
 static int InertOpen(cairn_session** session) {

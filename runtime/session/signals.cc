@@ -43,7 +43,7 @@ Signals::Signals(Loop* loop, Log* log, int extra_signal,
         uint64_t count = 0;
         if (read(event_.get(), &count, sizeof count) != sizeof count) return;
         int signo = 0, from_slurm = 0, sender = 0;
-        if (shim_->last_signal(&signo, &from_slurm, &sender) != 0) on_signal(signo, from_slurm != 0);
+        while (shim_->take_signal(&signo, &from_slurm, &sender) != 0) on_signal(signo, from_slurm != 0);
       });
   watcher_->Watch(true, false);
   const int joined = shim_->become_member(event_.get(), extra_signal);

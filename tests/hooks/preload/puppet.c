@@ -209,9 +209,9 @@ static void Do(const char* command) {
   } else if (strcmp(word, "events") == 0) {
     uint64_t count = 0;
     printf("%d\n", read(event_fd, &count, sizeof count) > 0 ? (int)count : 0);
-  } else if (strcmp(word, "last") == 0) {
+  } else if (strcmp(word, "take") == 0) {
     int signo, from_slurm, pid;
-    if (Shim()->last_signal(&signo, &from_slurm, &pid)) {
+    if (Shim()->take_signal(&signo, &from_slurm, &pid)) {
       printf("signal %d slurm %d pid %d\n", signo, from_slurm, pid);
     } else {
       puts("none");

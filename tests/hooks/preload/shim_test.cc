@@ -377,20 +377,20 @@ TEST_F(Shim, StandsSignalsWhileThreadsChangeTheHandler) {
 
 TEST_F(Shim, WakesTheMemberInsteadOfActing) {
   auto member = Member();
-  EXPECT_EQ(member->Ask("last"), "none");
+  EXPECT_EQ(member->Ask("take"), "none");
   member->Term();
   EXPECT_EQ(member->Ask("events"), "1");
-  EXPECT_EQ(member->Ask("last"), "signal 15 slurm 1 pid " + std::to_string(getpid()));
+  EXPECT_EQ(member->Ask("take"), "signal 15 slurm 1 pid " + std::to_string(getpid()));
   const pid_t stranger = SendFromStranger(member->pid(), SIGTERM);
   EXPECT_EQ(member->Ask("events"), "1");
-  EXPECT_EQ(member->Ask("last"), "signal 15 slurm 0 pid " + std::to_string(stranger));
+  EXPECT_EQ(member->Ask("take"), "signal 15 slurm 0 pid " + std::to_string(stranger));
 }
 
 TEST_F(Shim, TakesTheExtraSignalOfAMemberOnly) {
   auto member = Member(SIGUSR1);
   EXPECT_EQ(kill(member->pid(), SIGUSR1), 0);
   EXPECT_EQ(member->Ask("events"), "1");
-  EXPECT_EQ(member->Ask("last"), "signal 10 slurm 1 pid " + std::to_string(getpid()));
+  EXPECT_EQ(member->Ask("take"), "signal 10 slurm 1 pid " + std::to_string(getpid()));
   auto other = Puppet();
   kill(other->pid(), SIGUSR1);
   EXPECT_EQ(other->End(), "signal 10");
@@ -415,6 +415,17 @@ TEST_F(Shim, IsAMemberWithoutAShieldWhereTheFileCannotBeMade) {
   EXPECT_EQ(odd.Ask("member 0"), "1");
   odd.Term();
   EXPECT_EQ(odd.Ask("events"), "1");
+}
+
+TEST_F(Shim, TellsAMemberOfEachWatchedSignalWhicheverCameLast) {
+  auto member = Member(SIGUSR1);
+  member->Term();
+  EXPECT_EQ(member->Ask("ping"), "pong");
+  const pid_t stranger = SendFromStranger(member->pid(), SIGUSR1);
+  EXPECT_EQ(member->Ask("events"), "2");
+  EXPECT_EQ(member->Ask("take"), "signal 15 slurm 1 pid " + std::to_string(getpid()));
+  EXPECT_EQ(member->Ask("take"), "signal 10 slurm 0 pid " + std::to_string(stranger));
+  EXPECT_EQ(member->Ask("take"), "none");
 }
 
 class ShimHandler : public Shim, public testing::WithParamInterface<bool> {};
@@ -624,6 +635,16 @@ TEST_F(Shim, MakesNoOpsOfTheCallsWhereTheLibraryIsMissing) {
   auto puppet = Puppet("SLURM_CAIRN_LIB=/nowhere/libcairn.so");
   EXPECT_EQ(puppet->Ask("session"),
             "open 0 session 1 active 0 restore 0 restored 0 at 0 step 0 finalize 0 session 0");
+}
+
+TEST_F(Shim, LooksForAMissingLibraryOnce) {
+  const std::string library = testing::TempDir() + job_ + ".so";
+  const std::string inert = "open 0 session 1 active 0 restore 0 restored 0 at 0 step 0 finalize 0 session 0";
+  auto puppet = Puppet("SLURM_CAIRN_LIB=" + library);
+  EXPECT_EQ(puppet->Ask("session"), inert);
+  ASSERT_EQ(symlink(CAIRN_TEST_FAKE_LIB, library.c_str()), 0);
+  EXPECT_EQ(puppet->Ask("session"), inert);
+  unlink(library.c_str());
 }
 
 TEST_F(Shim, FailsToOpenWhereProtectionIsRequiredAndTheLibraryIsMissing) {
