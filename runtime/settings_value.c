@@ -28,7 +28,7 @@ static const char* const kForms[] = {
     "auto, none or an absolute directory",
     "all, or a comma-separated list of preempt, timelimit, request, interval, end",
     "last=N, with N at least 1",
-    "octal permissions from 0400 to 0777, for example 0640",
+    "octal permissions from 0600 to 0777 (the owner reads and writes), for example 0640",
     "auto, requeue, wait or exit[=CODE], with CODE from 0 to 255",
     "a whole number, at least 1",
     "none, USR1, USR2, HUP, ALRM, URG, WINCH, XCPU or PWR, or a number of these or of a real-time signal",
@@ -164,7 +164,7 @@ static int ParseMode(const char* value, struct cairn_value* out) {
   size_t n = strlen(value);
   if (n < 3 || n > 4 || strspn(value, "01234567") != n) return -1;
   Set(out, CAIRN_VALUE_NUMBER, strtol(value, NULL, 8));
-  return out->number >= 0400 && out->number <= 0777 ? 0 : -1;
+  return out->number >= 0600 && out->number <= 0777 ? 0 : -1;
 }
 
 static int ParseAfter(const char* value, struct cairn_value* out) {

@@ -15,7 +15,7 @@
  *   LOCAL     auto | none | absolute directory
  *   TRIGGERS  all, or a comma-separated list of preempt, timelimit, request, interval, end
  *   KEEP      last=<n>, n >= 1
- *   MODE      octal permissions, 0400 to 0777
+ *   MODE      octal permissions, 0600 to 0777: a save writes and a later life reads
  *   AFTER     auto | requeue | wait | exit[=CODE], CODE 0 to 255
  *   COUNT     integer >= 1
  *   SIGNAL    none | a name with or without SIG | its number. Only signals whose meaning is a program's own:
