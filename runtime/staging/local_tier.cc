@@ -125,6 +125,11 @@ Result<LocalTier> LocalTier::OpenFolder(const LocalTierOptions& options, const s
   }
   if (IsPrivateMount(base)) {
     tier.notes_.push_back(base + " is private to this job: images there vanish with the job");
+  } else if (options.epilog_cleans && base != options.shm) {
+    tier.notes_.push_back(
+        "the epilog cleans " + options.shm +
+        " and the directory that the site names (local= in plugstack.conf): unless that is " + base +
+        ", remove " + parent_path + " by hand after a crash of this job");
   } else if (!options.epilog_cleans) {
     tier.notes_.push_back("nobody cleans " + base + " after a crash of this job: remove " + parent_path +
                           " by hand then");

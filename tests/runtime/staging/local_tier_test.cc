@@ -20,6 +20,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 LocalTierOptions In(const std::string& dir) { return {.setting = dir, .job = "71", .node = "n1"}; }
@@ -155,6 +156,19 @@ TEST(LocalTier, UsesShmWhereTheEpilogCleansIt) {
   const auto tier = LocalTier::Open({.epilog_cleans = true, .shm = dir.path()});
   ASSERT_TRUE(tier.ok());
   EXPECT_FALSE(tier->anonymous());
+}
+
+TEST(LocalTier, PromisesTheEpilogOnlyWhereItCleansForSure) {
+  TempDir shm, elsewhere;
+  const auto notes = [&](const std::string& setting) {
+    const auto tier = LocalTier::Open({.setting = setting, .epilog_cleans = true, .shm = shm.path()});
+    return tier.ok() ? tier->notes() : std::vector<std::string>{tier.status().message()};
+  };
+  const auto by_hand = Contains(HasSubstr("unless that is " + elsewhere.path() + ", remove " +
+                                          UserFolder(elsewhere.path()) + " by hand"));
+  EXPECT_THAT(notes(elsewhere.path()), by_hand);
+  EXPECT_THAT(notes(shm.path()), Not(Contains(HasSubstr("by hand"))));
+  EXPECT_THAT(notes("auto"), Not(Contains(HasSubstr("by hand"))));
 }
 
 TEST(LocalTier, FallsBackToAnonymousMemoryWhenShmCannotBeUsed) {
