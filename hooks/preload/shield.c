@@ -7,6 +7,11 @@
  *   3. A member that leaves, or learns that the job was cancelled, drops its lock.
  *   4. If no lock is left it passes the signal on: takes a write lock on byte 1 (only one process passes on), sends the signal to each listed
  *      pid that still is a process of this step, and truncates the file.
+ *   5. Who has dropped its lock, or passed on, then asks for a write lock on byte 0 and under it unlinks the file, unless pids are in it. Any
+ *      member still at work denies it that lock, and will ask for it later. A write lock is no membership (step 2). Who comes to work
+ *      meanwhile is refused the read lock, or finds that the file has no name any more, and opens it anew; who hides looks at the name too.
+ *
+ * The file of members that were all killed stays, for the epilog.
  *
  * A pid that was used again is told from one of this step by the token in its environment.
  *
@@ -17,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -27,7 +33,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { kAtWorkByte = 0, kForwardByte = 1 };
+enum { kAtWorkByte = 0, kForwardByte = 1, kMaxTries = 1000 };
 
 static char folder[64];
 static char file[NAME_MAX + 1]; /* "" = no shield */
@@ -46,6 +52,13 @@ void cairn_shield_configure(const char* token, const char* key, const char* node
   if (length >= (int)sizeof file) file[0] = '\0';
 }
 
+/* The system call itself: the function fstat() came with glibc 2.33. All zeros when it fails. */
+static struct stat StatOf(int fd) {
+  struct stat info;
+  if (syscall(SYS_fstat, fd, &info) != 0) memset(&info, 0, sizeof info);
+  return info;
+}
+
 /* The file, or -1 with errno: ENOENT where no member has been (unless `create`), EPERM where the folder is not ours alone. */
 static int OpenFile(int create) {
   if (file[0] == '\0') {
@@ -56,11 +69,7 @@ static int OpenFile(int create) {
   const int folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder_fd < 0) return -1;
   int fd = -1;
-  struct stat info;
-  /* The system call itself: the function fstat() came with glibc 2.33. */
-  if (syscall(SYS_fstat, folder_fd, &info) != 0) {
-    info.st_mode = 0;
-  }
+  const struct stat info = StatOf(folder_fd);
   if (S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 077) == 0) {
     fd = openat(folder_fd, file, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
   } else {
@@ -85,35 +94,63 @@ static struct flock ByteLock(short type, off_t byte) {
 /* Whether another process is a member at work. */
 static int OthersAtWork(int fd) {
   struct flock lock = ByteLock(F_WRLCK, kAtWorkByte);
-  return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_RDLCK;
+}
+
+/* Step 5. A file that has no name any more may have a successor of the same name. */
+static void RemoveIfUnused(int fd) {
+  char path[sizeof folder + sizeof file];
+  struct flock lock = ByteLock(F_WRLCK, kAtWorkByte);
+  if (fcntl(fd, F_SETLK, &lock) != 0) return;
+  const struct stat info = StatOf(fd);
+  if (info.st_nlink == 0 || info.st_size != 0) return;
+  snprintf(path, sizeof path, "%s/%s", folder, file);
+  unlink(path);
 }
 
 int cairn_shield_take(void) {
-  const int fd = OpenFile(1);
-  if (fd < 0) return -1;
-  struct flock lock = ByteLock(F_RDLCK, kAtWorkByte);
-  if (fcntl(fd, F_SETLK, &lock) != 0) {
+  /* Again and again only while others leave at this very moment. */
+  for (int tries = 0; tries < kMaxTries; ++tries) {
+    const int fd = OpenFile(1);
+    if (fd < 0) return -1;
+    struct flock lock = ByteLock(F_RDLCK, kAtWorkByte);
+    const int locked = fcntl(fd, F_SETLK, &lock) == 0;
     const int error = errno;
+    if (locked && StatOf(fd).st_nlink != 0) {
+      atomic_store(&held_fd, fd);
+      return 0;
+    }
     close(fd);
-    errno = error;
-    return -1;
+    if (!locked && error != EAGAIN && error != EACCES) {
+      errno = error;
+      return -1;
+    }
+    sched_yield();
   }
-  atomic_store(&held_fd, fd);
-  return 0;
+  errno = EAGAIN;
+  return -1;
 }
 
 void cairn_shield_drop(void) {
   const int fd = atomic_exchange(&held_fd, -1);
-  if (fd >= 0) close(fd);
+  if (fd < 0) return;
+  struct flock lock = ByteLock(F_UNLCK, kAtWorkByte);
+  fcntl(fd, F_SETLK, &lock);
+  RemoveIfUnused(fd);
+  close(fd);
 }
 
-void cairn_shield_forget(void) { cairn_shield_drop(); }
+void cairn_shield_forget(void) {
+  const int fd = atomic_exchange(&held_fd, -1);
+  if (fd >= 0) close(fd);
+}
 
 int cairn_shield_hide(void) {
   const int fd = OpenFile(0);
   if (fd < 0) return 0;
   const int32_t self = getpid();
-  const int hidden = OthersAtWork(fd) && write(fd, &self, sizeof self) == sizeof self && OthersAtWork(fd);
+  const int hidden = OthersAtWork(fd) && write(fd, &self, sizeof self) == sizeof self && OthersAtWork(fd) &&
+                     StatOf(fd).st_nlink != 0;
   close(fd);
   return hidden;
 }
@@ -144,6 +181,7 @@ int cairn_shield_forward(int signo) {
       if (pid > 0 && pid != getpid() && IsOfThisStep(pid) && kill(pid, signo) == 0) ++sent;
     }
     if (ftruncate(fd, 0) != 0) sent = -1;
+    RemoveIfUnused(fd);
   }
   close(fd);
   return sent;

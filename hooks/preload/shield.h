@@ -8,7 +8,7 @@ void cairn_shield_configure(const char* token, const char* key, const char* node
 /* A member begins to work: makes folder and file where they are missing. 0, or -1 with errno. */
 int cairn_shield_take(void);
 
-/* It ends; also right when none was taken. */
+/* It ends, and the last to end removes the file; also right when none was taken. */
 void cairn_shield_drop(void);
 
 /* In a child after fork: closes the descriptor that came along. The lock stays with the parent. */

@@ -526,6 +526,39 @@ TEST_F(Shim, PassesTheTermOnToTheShieldedOnceNoMemberIsAtWork) {
   EXPECT_EQ(handler->Ask("handled"), "1");
 }
 
+TEST_F(Shim, RemovesTheShieldFileWithTheLastMember) {
+  auto first = Member();
+  auto second = Member();
+  EXPECT_EQ(first->Ask("leave"), "ok");
+  EXPECT_EQ(access(shield_file_.c_str(), F_OK), 0);
+  EXPECT_EQ(second->Ask("leave"), "ok");
+  EXPECT_NE(access(shield_file_.c_str(), F_OK), 0);
+  EXPECT_EQ(first->Ask("member 0"), "0");  // it works as at first
+  auto other = Puppet();
+  other->Term();
+  EXPECT_EQ(other->Ask("ping"), "pong");
+}
+
+TEST_F(Shim, KeepsTheShieldFileUntilItsListWasPassedOn) {
+  auto member = Member();
+  auto other = Puppet();
+  other->Term();
+  EXPECT_EQ(other->Ask("ping"), "pong");
+  EXPECT_EQ(member->Ask("release"), "ok");
+  EXPECT_THAT(Shielded(), testing::ElementsAre(other->pid()));
+  EXPECT_EQ(member->Ask("forward 15"), "1");
+  EXPECT_EQ(other->End(), "signal 15");
+  EXPECT_NE(access(shield_file_.c_str(), F_OK), 0);
+}
+
+TEST_F(Shim, LeavesTheShieldFileToTheParentWhenAForkedChildEnds) {
+  auto member = Member();
+  const pid_t child = std::stoi(member->Ask("fork"));
+  ASSERT_EQ(kill(child, SIGKILL), 0);
+  EXPECT_EQ(member->Ask("reap " + std::to_string(child)), "signal 9");
+  EXPECT_EQ(access(shield_file_.c_str(), F_OK), 0);
+}
+
 TEST_F(Shim, PassesNothingOnToAProcessOfAnotherStep) {
   auto member = Member();
   std::vector<std::string> environment = TokenEnvironment();
