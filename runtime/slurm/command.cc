@@ -19,6 +19,7 @@ namespace cairn {
 namespace {
 
 constexpr std::chrono::milliseconds kReapInterval{5};
+constexpr std::chrono::milliseconds kReapKilledInterval{100};
 constexpr size_t kMaxOutputBytes = size_t{16} << 20;
 
 std::vector<std::string> CleanEnvironment() {
@@ -55,10 +56,10 @@ class CommandRunner::Command {
         bound_(loop, [this] { BoundPassed(); }),
         reap_(loop, [this] { Reap(); }) {}
 
-  ~Command() {
-    if (pid_ <= 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+  // Kills the process if it still runs, and gives it to the caller to be reaped. -1 = there is none.
+  pid_t Kill() {
+    if (pid_ > 0) kill(pid_, SIGKILL);
+    return std::exchange(pid_, -1);
   }
 
   void Start(std::vector<std::string> argv, std::chrono::milliseconds bound) {
@@ -164,15 +165,27 @@ class CommandRunner::Command {
   Timer bound_, reap_;
 };
 
-CommandRunner::CommandRunner(Loop* loop) : loop_(loop) {}
-CommandRunner::~CommandRunner() = default;
+CommandRunner::CommandRunner(Loop* loop) : loop_(loop), reap_(loop, [this] { ReapKilled(); }) {}
+
+CommandRunner::~CommandRunner() {
+  for (const auto& command : running_) killed_.push_back(command->Kill());
+  ReapKilled();
+}
+
+// Not by waiting: a process in a system call on a hanging file system dies only when that returns.
+void CommandRunner::ReapKilled() {
+  std::erase_if(killed_, [](pid_t pid) { return pid < 0 || waitpid(pid, nullptr, WNOHANG) != 0; });
+  if (!killed_.empty()) reap_.Once(kReapKilledInterval);
+}
 
 void CommandRunner::Run(std::vector<std::string> argv, std::chrono::milliseconds bound, Done done) {
   const std::string name = argv[0] + (argv.size() > 1 ? " " + argv[1] : "");
   const auto command = running_.insert(running_.end(), nullptr);
   *command = std::make_unique<Command>(loop_, name,
                                        [this, command, done = std::move(done)](Result<std::string> result) {
+                                         killed_.push_back((*command)->Kill());
                                          running_.erase(command);
+                                         ReapKilled();
                                          done(std::move(result));
                                        });
   (*command)->Start(std::move(argv), bound);

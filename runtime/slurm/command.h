@@ -5,6 +5,8 @@
 #ifndef CAIRN_RUNTIME_SLURM_COMMAND_H_
 #define CAIRN_RUNTIME_SLURM_COMMAND_H_
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <functional>
 #include <list>
@@ -24,15 +26,19 @@ class CommandRunner {
   using Done = std::function<void(Result<std::string>)>;
 
   explicit CommandRunner(Loop* loop);
-  ~CommandRunner();  // kills what still runs; its `done` is not called
+  ~CommandRunner();  // kills what still runs; its `done` is not called. It may stay a zombie until this process ends
 
   // `done` is called once, never from within this call.
   void Run(std::vector<std::string> argv, std::chrono::milliseconds bound, Done done);
 
  private:
   class Command;
+  void ReapKilled();
+
   Loop* const loop_;
   std::list<std::unique_ptr<Command>> running_;
+  std::vector<pid_t> killed_;  // to be reaped
+  Timer reap_;
 };
 
 }  // namespace cairn

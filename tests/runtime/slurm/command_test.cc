@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
+#include <cerrno>
 #include <future>
+#include <thread>
 
 namespace cairn {
 namespace {
@@ -52,6 +55,18 @@ TEST(CommandRunner, ReportsAProgramThatIsNotThere) {
 TEST(CommandRunner, KillsWhatDoesNotAnswerInTime) {
   const auto r = RunAndWait({"sleep", "1000"}, milliseconds(50));
   EXPECT_EQ(r.status().code(), Code::kTimeout);
+}
+
+TEST(CommandRunner, ReapsWhatItHasKilled) {
+  auto loop = std::move(*Loop::Start("test"));
+  std::unique_ptr<CommandRunner> runner;
+  loop->Run([&] {
+    runner = std::make_unique<CommandRunner>(loop.get());
+    runner->Run({"sleep", "1000"}, milliseconds(50), [](const Result<std::string>&) {});
+  });
+  while (waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == 0) std::this_thread::yield();  // until no child is left
+  EXPECT_EQ(errno, ECHILD);
+  loop->Run([&] { runner.reset(); });
 }
 
 TEST(CommandRunner, LetsACommandIgnoreSigtermAsItsCallerDoes) {
