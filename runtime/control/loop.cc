@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/control/fork_guard.h"
+#include "runtime/io/fork_guard.h"
 
 namespace cairn {
 

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "runtime/control/fork_guard.h"
+#include "runtime/io/fork_guard.h"
 
 namespace cairn {
 namespace {

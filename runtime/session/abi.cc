@@ -5,7 +5,7 @@
 #include <mutex>
 #include <set>
 
-#include "runtime/control/fork_guard.h"
+#include "runtime/io/fork_guard.h"
 #include "runtime/include/cairn/cairn.h"
 #include "runtime/session/session.h"
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/control/fork_guard.h"
+#include "runtime/io/fork_guard.h"
 #include "runtime/include/cairn/cairn.h"
 
 namespace cairn {

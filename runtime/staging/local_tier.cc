@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/io/file.h"
+#include "runtime/io/fork_guard.h"
 #include "runtime/io/random.h"
 #include "runtime/staging/memory_room.h"
 #include "runtime/staging/mount_table.h"
@@ -108,6 +109,7 @@ Result<LocalTier> LocalTier::OpenFolder(const LocalTierOptions& options, const s
   CAIRN_ASSIGN_OR_RETURN(tier.folder_, OpenPrivateFolder(parent.get(), name, parent_path + "/" + name, true));
   tier.path_ = parent_path + "/" + name;
   tier.owner_pid_ = getpid();
+  ForkGuard::Own(tier.folder_.get());  // a child that outlives its rank must not keep the lock
   MarkInUse(tier.folder_.get());
 
   tier.notes_.push_back("local tier: " + tier.path_);
@@ -138,8 +140,14 @@ Result<LocalTier> LocalTier::OpenFolder(const LocalTierOptions& options, const s
 }
 
 LocalTier::~LocalTier() {
-  // A forked child that ends must not take the images of its parent along.
-  if (!path_.empty() && owner_pid_ == getpid()) static_cast<void>(RemoveTree(path_));
+  if (path_.empty()) return;
+  // A forked child that ends must not take the images of its parent along; its descriptor was closed at the fork.
+  if (owner_pid_ != getpid()) {
+    folder_.Release();
+    return;
+  }
+  static_cast<void>(RemoveTree(path_));
+  ForkGuard::Disown(folder_.get());
 }
 
 LocalTier::LocalTier(LocalTier&& other) noexcept { *this = std::move(other); }

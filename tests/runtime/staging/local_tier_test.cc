@@ -26,6 +26,12 @@ using ::testing::UnorderedElementsAre;
 LocalTierOptions In(const std::string& dir) { return {.setting = dir, .job = "71", .node = "n1"}; }
 std::string UserFolder(const std::string& dir) { return dir + "/cairn-" + std::to_string(geteuid()); }
 
+std::vector<std::string> EntriesOf(const std::string& folder) {
+  std::vector<std::string> entries;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) entries.push_back(entry.path());
+  return entries;
+}
+
 mode_t ModeOf(const std::string& path) {
   struct stat st;
   EXPECT_EQ(stat(path.c_str(), &st), 0) << path;
@@ -94,9 +100,32 @@ TEST(LocalTier, RemovesWhatKilledRanksOfTheSameJobAndNodeLeftAndNothingElse) {
 
   const auto next = LocalTier::Open(In(dir.path()));
   ASSERT_TRUE(next.ok());
-  std::vector<std::string> left;
-  for (const auto& entry : std::filesystem::directory_iterator(UserFolder(dir.path()))) left.push_back(entry.path());
-  EXPECT_THAT(left, UnorderedElementsAre(living->path(), next->path(), MatchesRegex(".*/71\\.n2\\..*"), MatchesRegex(".*/7\\.n1\\..*")));
+  EXPECT_THAT(EntriesOf(UserFolder(dir.path())), UnorderedElementsAre(living->path(), next->path(), MatchesRegex(".*/71\\.n2\\..*"), MatchesRegex(".*/7\\.n1\\..*")));
+}
+
+TEST(LocalTier, RemovesTheFolderOfAKilledRankWhoseForkedChildLivesOn) {
+  TempDir dir;
+  int pid_pipe[2];
+  ASSERT_EQ(pipe(pid_pipe), 0);
+  InChildThatIsKilled([&] {
+    auto tier = LocalTier::Open(In(dir.path()));
+    if (!tier.ok() || !tier->Map("image", 5000, TakeAll()).ok()) _exit(1);
+    if (fork() == 0) {
+      const pid_t self = getpid();
+      if (write(pid_pipe[1], &self, sizeof self) != sizeof self) _exit(1);
+      for (;;) pause();
+    }
+    new LocalTier(*std::move(tier));
+  });
+  close(pid_pipe[1]);
+  pid_t worker = 0;
+  ASSERT_EQ(read(pid_pipe[0], &worker, sizeof worker), static_cast<ssize_t>(sizeof worker));
+  close(pid_pipe[0]);
+
+  const auto next = LocalTier::Open(In(dir.path()));
+  ASSERT_TRUE(next.ok());
+  EXPECT_THAT(EntriesOf(UserFolder(dir.path())), UnorderedElementsAre(next->path()));
+  kill(worker, SIGKILL);
 }
 
 TEST(LocalTier, IsNotInheritedByForkedChildren) {

@@ -1,12 +1,12 @@
 // ForkGuard: what makes Cairn inert in a forked child.
 //
 // A child of fork() has Cairn's memory but none of its threads, and shares its sockets: a worker that lives
-// on would keep a dead member's connections open. So every descriptor of Cairn is registered here; a
+// on would keep a dead member's connections open, and its locks. So every descriptor of Cairn is registered here; a
 // pthread_atfork handler closes all of them in the child and moves the generation on. Objects that own a
 // thread remember the generation in which they were made and do nothing in another one. Exec is covered by
 // CLOEXEC, which every descriptor of Cairn has.
-#ifndef CAIRN_RUNTIME_CONTROL_FORK_GUARD_H_
-#define CAIRN_RUNTIME_CONTROL_FORK_GUARD_H_
+#ifndef CAIRN_RUNTIME_IO_FORK_GUARD_H_
+#define CAIRN_RUNTIME_IO_FORK_GUARD_H_
 
 #include <cstdint>
 
@@ -24,4 +24,4 @@ class ForkGuard {
 
 }  // namespace cairn
 
-#endif  // CAIRN_RUNTIME_CONTROL_FORK_GUARD_H_
+#endif  // CAIRN_RUNTIME_IO_FORK_GUARD_H_

@@ -1,4 +1,4 @@
-#include "runtime/control/fork_guard.h"
+#include "runtime/io/fork_guard.h"
 
 #include <pthread.h>
 #include <unistd.h>
