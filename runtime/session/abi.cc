@@ -10,8 +10,8 @@
 #include "runtime/session/session.h"
 
 struct cairn_session {
-  cairn::Session::Owned impl;  // empty: unprotected
-  uint64_t generation = 0;     // of the process that opened it
+  cairn::Session::Pointer impl;  // empty: unprotected
+  uint64_t generation = 0;       // of the process that opened it
 };
 
 namespace {
@@ -261,6 +261,7 @@ CAIRN_API int cairn_wait(cairn_session* session, int timeout_ms) {
   return Guard([&] {
     cairn::Session* const live = Live(session);
     if (live == nullptr) return CAIRN_OK + 0;
+    if (!live->restored()) return WrongState("cairn_wait before cairn_restore");
     return Report(
         live->Wait(timeout_ms < 0 ? std::nullopt : std::optional(std::chrono::milliseconds(timeout_ms))));
   });

@@ -21,6 +21,7 @@ struct Bootstrap {
   int rank = 0;
   int world_size = 1;
   int ranks_on_node = 1;
+  bool first_on_node = true;
   std::string node;
   bool epilog_cleans = false;
   Identity identity;

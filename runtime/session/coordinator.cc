@@ -63,12 +63,8 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
       watch_(links_.loop, [this] { Act(policy_.OnDeadlineWatch()); }),
       beat_(links_.loop, [this] { OnClerk([](Keeper& keeper) { keeper.Beat(); }); }),
       keeper_(boot, session,
-              {links_.log, links_.mailbox,
-               [this](int rank, const Order& order) {
-                 OnLoop([this, rank, payload = EncodeSessionMessage(order)] {
-                   (void)links_.fabric->SendTo(rank, Order::kType, payload);
-                 });
-               },
+              {links_.log, links_.mailbox, [this](int rank, const Order& order) { SendOrder(rank, order); },
+               [this](const Order& order) { SendOrder(kAllRanks, order); },
                [this](const Identity& holder) {
                  auto answer = std::make_shared<std::promise<HolderInSlurm>>();
                  auto future = answer->get_future();
@@ -93,6 +89,15 @@ Coordinator::~Coordinator() = default;
 
 void Coordinator::OnClerk(std::function<void(Keeper& keeper)> fn) {
   clerk_.Run([this, fn = std::move(fn)] { fn(keeper_); });
+}
+
+// From the clerk. An order that cannot be sent (it is too large) ends the restore: whoever waits for its effect is told.
+void Coordinator::SendOrder(int rank, const Order& order) {
+  OnLoop([this, rank, payload = EncodeSessionMessage(order)] {
+    const Status sent = rank == kAllRanks ? links_.fabric->Broadcast(Order::kType, payload)
+                                          : links_.fabric->SendTo(rank, Order::kType, payload);
+    if (sent.code() == Code::kInvalid) links_.mailbox->Break(sent.Annotate("the restore cannot be led"));
+  });
 }
 
 void Coordinator::LeadOpen() {

@@ -54,8 +54,12 @@ class Coordinator {
 
   // Any thread but the loop's: waits until the clerk has done what it was given; it takes no more.
   void JoinClerk() { clerk_.Join(); }
+  // The same threads: whether the clerk has done what it was given, waiting for at most `bound`.
+  bool ClerkIsIdle(std::chrono::milliseconds bound) { return clerk_.IsIdle(bound); }
 
  private:
+  static constexpr int kAllRanks = -1;
+  void SendOrder(int rank, const Order& order);
   void StartSaving(const Order& order);
   void Carry(agreement::LeaderActions actions);
   void OnSaveEnded(const agreement::SaveEnded& ended);

@@ -103,10 +103,6 @@ void Keeper::LookBack() {
   restored_before_ = attempt ? attempt->step : 0;
 }
 
-void Keeper::SendAll(const Order& order) {
-  for (int rank = 0; rank < boot_.world_size; ++rank) links_.send(rank, order);
-}
-
 Result<State> Keeper::CollectShares() {
   std::vector<std::string> shares(static_cast<size_t>(boot_.world_size));
   for (int rank = 0; rank < boot_.world_size; ++rank) {
@@ -127,7 +123,17 @@ Order Keeper::Restore() {
   if (!described.ok()) return stop(described.status());
   described_ = *std::move(described);
   Order prepare{.kind = Order::kPrepare, .state = EncodeState(state_)};
-  SendAll(prepare);
+  links_.broadcast(prepare);
+  for (int rank = 0; rank < boot_.world_size; ++rank) {
+    auto letter = links_.mailbox->Take(kOutcomeMessage, rank, kShareBound);
+    if (!letter.ok()) return stop(letter.status());
+    const auto outcome = DecodeSessionMessage<Outcome>(letter->payload);
+    if (!outcome.ok()) return stop(outcome.status());
+    if (outcome->status.ok()) continue;
+    const std::string why = "rank " + std::to_string(rank) + " cannot be saved: " + outcome->status.message();
+    if (boot_.settings.require) return stop({outcome->status.code(), why});
+    links_.log->Warn(why);
+  }
 
   Order order{.kind = Order::kProceed};
   const bool start_over = boot_.settings.resume == Resume::kNever && boot_.first_life;
@@ -282,9 +288,26 @@ Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
   return order;
 }
 
-Result<std::string> Keeper::Prepare(int64_t step) {
+// Between the start and now the directory was out of reach. What is in it may be older than what this life began from, or newer: to go on
+// from there would make orphans of good checkpoints.
+Status Keeper::OwnLate() {
+  CAIRN_RETURN_IF_ERROR(too_late_);
   CAIRN_RETURN_IF_ERROR(Own());
-  CAIRN_RETURN_IF_ERROR(PublishParent());
+  const auto listing = ListCheckpoints(life_->directory());
+  const auto candidates = listing.ok() ? Candidates(*listing) : std::vector<Checkpoint>();
+  const std::string newest = candidates.empty() ? "" : candidates.front().name;
+  if (listing.ok() && newest == *parent_) return PublishParent();
+  (void)life_->End();
+  life_.reset();
+  CAIRN_RETURN_IF_ERROR(listing.status());
+  too_late_ = {Code::kBusy, boot_.settings.dir + " holds " + newest +
+                                ", which this job did not begin from, since the directory could not be used "
+                                "then. This life is not saved; to resume from there, submit the job again"};
+  return too_late_;
+}
+
+Result<std::string> Keeper::Prepare(int64_t step) {
+  if (!life_) CAIRN_RETURN_IF_ERROR(OwnLate());
   CAIRN_ASSIGN_OR_RETURN(attempt_, BeginAttempt(life_->directory(), life_->epoch(), step));
   return attempt_->path;
 }

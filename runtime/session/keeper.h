@@ -44,6 +44,7 @@ class Keeper {
     Log* log = nullptr;
     Mailbox* mailbox = nullptr;
     std::function<void(int rank, const Order& order)> send;
+    std::function<void(const Order& order)> broadcast;
     std::function<HolderInSlurm(const Identity& holder)> ask_slurm;  // blocking, bounded
   };
 
@@ -82,7 +83,7 @@ class Keeper {
   Result<Order> Choose(const RunDirectory& dir);
   Result<Order> Offer(const LoadedCheckpoint& checkpoint);
   void PassOver(const RunDirectory& dir, const std::string& name, const Status& why);
-  void SendAll(const Order& order);
+  Status OwnLate();
 
   const Bootstrap& boot_;
   const std::string session_;
@@ -94,6 +95,7 @@ class Keeper {
   std::optional<Index> described_;     // the index of every save, but for the files' roots
   std::optional<std::string> parent_;  // decided by Restore
   bool parent_published_ = false;
+  Status too_late_;  // why the directory must not be owned any more
   std::optional<int64_t> restored_before_;
   std::optional<Attempt> attempt_;
   std::string newest_;  // checkpoint that this life loaded or committed; "" = none

@@ -12,13 +12,25 @@ namespace {
 
 constexpr uint64_t kMaxIndexBytes = uint64_t{2} << 30;
 
-// The leader has just read this file: where it is not to be seen, another client's attribute cache is behind.
-Result<std::string> ReadIndex(const std::string& path) {
+Result<Index> ReadIndexOnce(const std::string& path, const Hash128& hash) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(path, kMaxIndexBytes));
+  if (!(Hash128Of(bytes) == hash))
+    return Status(Code::kDamage, path + ": its content is not what the manifest says");
+  return DecodeIndex(bytes);
+}
+
+// The leader has just read this file: where it is not to be seen, another client's attribute cache is behind. And only what a second read
+// reproduces is damage.
+Result<Index> ReadIndex(const std::string& path, const Hash128& hash) {
   const auto deadline = std::chrono::steady_clock::now() + LoadOptions().attribute_cache_bound;
   for (;;) {
-    auto bytes = ReadAll(path, kMaxIndexBytes);
-    if (bytes.ok() || bytes.status().code() != Code::kNotFound || std::chrono::steady_clock::now() > deadline)
-      return bytes;
+    auto index = ReadIndexOnce(path, hash);
+    if (!index.ok() && index.status().code() == Code::kDamage) {
+      DropCached(path);
+      return ReadIndexOnce(path, hash);
+    }
+    if (index.ok() || index.status().code() != Code::kNotFound || std::chrono::steady_clock::now() > deadline)
+      return index;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
@@ -26,11 +38,7 @@ Result<std::string> ReadIndex(const std::string& path) {
 }  // namespace
 
 Result<LoadStats> LoadShare(const std::string& path, const Hash128& index_hash, const Items& items) {
-  const std::string index_path = path + "/" + std::string(names::kIndex);
-  CAIRN_ASSIGN_OR_RETURN(const std::string bytes, ReadIndex(index_path));
-  if (!(Hash128Of(bytes) == index_hash))
-    return Status(Code::kDamage, index_path + ": its content is not what the manifest says");
-  CAIRN_ASSIGN_OR_RETURN(const Index index, DecodeIndex(bytes));
+  CAIRN_ASSIGN_OR_RETURN(const Index index, ReadIndex(path + "/" + std::string(names::kIndex), index_hash));
 
   std::unordered_map<std::string, uint32_t> saved;
   for (uint32_t i = 0; i < index.saved.arrays.size(); ++i) saved.emplace(index.saved.arrays[i].name, i);

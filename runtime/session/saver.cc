@@ -61,7 +61,7 @@ Status Saver::Acquire(uint64_t save_id, int64_t boundary) {
   Slot* slot = pool_.Acquire(
       {options_.epoch, save_id, static_cast<uint64_t>(boundary), layout_, options_.rank, world_size_});
   if (slot == nullptr) return {Code::kBusy, "no staging slot is free"};
-  current_ = Current{.slot = slot};
+  current_ = Current{.save_id = save_id, .slot = slot};
   return OkStatus();
 }
 
@@ -102,12 +102,14 @@ void Saver::DrainEnded() {
   if (current_->settled) Free();
 }
 
-void Saver::Settle(Worth worth) {
-  if (!current_) return;
+void Saver::Settle(uint64_t save_id, Worth worth) {
+  if (!current_ || current_->save_id != save_id) return;
   current_->settled = worth;
-  if (worth == Worth::kNone && current_->draining) progress_->cancel = true;
-  if (!current_->draining) Free();
+  if (!current_->draining) return Free();
+  CancelDrain();
 }
+
+void Saver::CancelDrain() { progress_->cancel = true; }
 
 void Saver::Free() {
   if (*current_->settled == Worth::kNone) {

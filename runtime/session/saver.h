@@ -1,6 +1,6 @@
 // Saver: one member's own side of a save: its plans, its slots, the copy at the boundary and the drain.
 //
-// Made in cairn_restore, when the merged state is known. Acquire, Drained and Settle under the session's mutex; Copy by whichever thread takes
+// Made in cairn_restore, when the merged state is known. Acquire, BeginDrain, DrainEnded, Settle and CancelDrain under the session's mutex; Copy by whichever thread takes
 // the snapshot, while the state stands still; Drain on the worker.
 #ifndef CAIRN_RUNTIME_SESSION_SAVER_H_
 #define CAIRN_RUNTIME_SESSION_SAVER_H_
@@ -46,12 +46,15 @@ class Saver {
   Result<MemberRecord> Drain(const std::string& directory);
   // The drain has returned.
   void DrainEnded();
-  // The save has ended. Cancels a drain that still runs; its slot becomes free when DrainEnded comes.
+  // The save has ended. Cancels a drain that still runs: its slot is settled when DrainEnded comes. Nothing for a save that got no slot.
   enum class Worth { kNone, kLocal, kDurable };
-  void Settle(Worth worth);
+  void Settle(uint64_t save_id, Worth worth);
+  // A drain that still runs is to end soon: the process is leaving.
+  void CancelDrain();
 
  private:
   struct Current {
+    uint64_t save_id = 0;
     Slot* slot = nullptr;
     bool complete = false;         // the pool knows that all members have staged
     bool draining = false;         // a worker reads the slot

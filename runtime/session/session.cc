@@ -16,9 +16,11 @@ using Clock = std::chrono::steady_clock;
 // The others are given as long as a shared file system may take to claim the directory from a holder that is not known to be dead.
 constexpr milliseconds kOpenedBound = seconds(120);
 constexpr milliseconds kOrderBound = std::chrono::hours(24);
-// A process that exits in the middle: so long for what is staged, and for the goodbye.
+// A process that exits in the middle: so long for what is staged, and for each step of the goodbye.
 constexpr milliseconds kExitDrainBound = seconds(20);
 constexpr milliseconds kGoodbyeBound = seconds(3);
+// A cancelled job's ranks must be gone within a second, whatever the file system does.
+constexpr milliseconds kDirectoryGoodbyeBound(500);
 
 }  // namespace
 
@@ -29,13 +31,15 @@ Session::Session(std::string name, const Bootstrap& boot)
                                  boot.rank == 0 ? "" : "rank " + std::to_string(boot.rank))),
       member_({.boundary_wait = boot.settings.boundary_wait}) {}
 
-Result<Session::Owned> Session::Open(const std::string& name, const Bootstrap& boot) {
-  Owned session(new Session(name, boot));
+Result<Session::Pointer> Session::Open(const std::string& name, const Bootstrap& boot) {
+  Pointer session(new Session(name, boot));
   const Status connected = session->Connect();
   if (!connected.ok()) {
     if (boot.settings.require) return connected;
-    session->log_->Warn("NOT PROTECTED: ", connected.message(), ". The job goes on without checkpoints");
-    return Owned();
+    const std::string line =
+        "NOT PROTECTED: " + connected.message() + ". The job goes on without checkpoints";
+    boot.first_on_node ? session->log_->Warn(line) : session->log_->Debug(line);
+    return Pointer();
   }
   CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
                          session->mailbox_.Take(kOpenedMessage, 0, kOpenedBound));
@@ -86,38 +90,40 @@ Status Session::Connect() {
                                         Coordinator::Links{loop_.get(), fabric_.get(), log_.get(), &mailbox_,
                                                            trigger, [this] { return progress(); }});
     }
-    signals_ = std::make_unique<
-        Signals>(loop_.get(), log_.get(), boot_.settings.signal, [this](int signo, bool from_slurm) {
-      if (!leaving_)
-        (void)fabric_->SendToLeader(SignalSeen::kType, EncodeSessionMessage(SignalSeen{signo, from_slurm}));
-    });
+    const auto on_signal = [this](int signo, bool from_slurm) {
+      if (leaving_) return;
+      (void)fabric_->SendToLeader(SignalSeen::kType, EncodeSessionMessage(SignalSeen{signo, from_slurm}));
+    };
+    signals_ = std::make_unique<Signals>(loop_.get(), log_.get(), boot_.settings.signal, on_signal);
     sampler_ = std::make_unique<Timer>(loop_.get(), [this] { SampleProgress(); });
     sampler_->Every(milliseconds(500));
   });
   return future.get();
 }
 
-void Session::Leave::operator()(Session* session) const {
-  if (session->End()) delete session;
+void Session::Closer::operator()(Session* session) const {
+  if (session->Leave()) delete session;
 }
 
-bool Session::End() {
-  if (!loop_) return true;
-  if (inside_) return false;  // the process exits in the middle of a call of another thread
+// 1. Wait, bounded, for what is staged to be durable; then cancel what is still being written.
+// 2. Say goodbye, bounded: the directory, then the other members.
+// 3. End the threads, each after it has shown that it is idle.
+bool Session::Leave() {
+  if (!loop_) return true;  // it never began
+  if (inside_) return false;
   {
     Lock lock(mutex_);
     changed_.wait_for(lock, kExitDrainBound, [this] { return !member_.has_snapshot(); });
+    if (saver_) saver_->CancelDrain();
   }
-  const auto deadline = Clock::now() + kGoodbyeBound;
-  auto gone = std::make_shared<std::promise<void>>();
-  auto idle = std::make_shared<std::promise<void>>();
-  auto gone_future = gone->get_future(), idle_future = idle->get_future();
-  loop_->Post([this, gone] { Depart([gone] { gone->set_value(); }); });
-  worker_->Run([idle] { idle->set_value(); });
-  if (gone_future.wait_until(deadline) != std::future_status::ready ||
-      idle_future.wait_until(deadline) != std::future_status::ready) {
-    log_->Warn("the directory does not answer; leaving without waiting for it");
-    loop_->Post([this] {  // the program goes on without us
+  mailbox_.Break({Code::kCancelled, "this process is leaving"});
+  auto departed = std::make_shared<std::promise<void>>();
+  auto future = departed->get_future();
+  loop_->Post([this, departed] { Depart([departed] { departed->set_value(); }); });
+  if (future.wait_for(kGoodbyeBound) != std::future_status::ready || !worker_->IsIdle(kGoodbyeBound) ||
+      (coordinator_ && !coordinator_->ClerkIsIdle(kGoodbyeBound))) {
+    log_->Warn("the directory ", boot_.settings.dir, " does not answer; leaving without a goodbye");
+    loop_->Post([this] {  // the program may go on without us
       sampler_.reset();
       signals_.reset();
     });
@@ -126,6 +132,7 @@ bool Session::End() {
   worker_.reset();
   if (coordinator_) coordinator_->JoinClerk();
   loop_->Run([this] {
+    goodbye_.reset();
     sampler_.reset();
     signals_.reset();
     coordinator_.reset();
@@ -136,9 +143,19 @@ bool Session::End() {
 }
 
 void Session::Depart(std::function<void()> done) {
-  if (leaving_) return done();
-  leaving_ = true;
-  const auto leave = [this, done = std::move(done)] { fabric_->Leave(done); };
+  if (departed_) return done();
+  on_departed_.push_back(std::move(done));
+  if (std::exchange(leaving_, true)) return;
+  const auto leave = [this] {
+    if (!goodbye_) return;
+    goodbye_.reset();
+    fabric_->Leave([this] {
+      departed_ = true;
+      for (const auto& fn : std::exchange(on_departed_, {})) fn();
+    });
+  };
+  goodbye_ = std::make_unique<Timer>(loop_.get(), leave);
+  goodbye_->Once(kDirectoryGoodbyeBound);
   if (coordinator_) return coordinator_->Close(leave);
   leave();
 }
@@ -175,7 +192,7 @@ Result<cairn_report> Session::Restore() {
     }
     Outcome outcome;
     outcome.status = Obey(order, &outcome);
-    if (order.kind == Order::kLoad) SendToLeader(Outcome::kType, EncodeSessionMessage(outcome));
+    SendToLeader(Outcome::kType, EncodeSessionMessage(outcome));
   }
 }
 
@@ -196,7 +213,7 @@ Status Session::Obey(const Order& order, Outcome* outcome) {
     const Lock lock(mutex_);
     saver_status_ = saver.status();
     if (!saver.ok()) {
-      log_->Warn("no saves from this rank: ", saver.status().message());
+      log_->Debug("no saves from this rank: ", saver.status().message());
       return saver.status();
     }
     saver_ = *std::move(saver);
@@ -311,16 +328,18 @@ void Session::End(const agreement::Ended& ended) {
   if (!saver_) return;
   switch (ended.outcome) {
     case agreement::Outcome::kCommitted:
-      return saver_->Settle(Saver::Worth::kDurable);
+      return saver_->Settle(ended.id, Saver::Worth::kDurable);
     case agreement::Outcome::kLocal:
-      return saver_->Settle(Saver::Worth::kLocal);
+      return saver_->Settle(ended.id, Saver::Worth::kLocal);
     case agreement::Outcome::kDropped:
-      return saver_->Settle(Saver::Worth::kNone);
+      return saver_->Settle(ended.id, Saver::Worth::kNone);
   }
 }
 
 void Session::Save(const std::string& tag) {
   const Inside inside(this);
+  if (!(boot_.settings.on & kTriggerRequest))
+    return log_->Debug("cairn_save: --checkpoint-on leaves requests out");
   Lock lock(mutex_);
   Carry(member_.OnTrigger(kTriggerRequest, agreement::kNoLimit, tag), lock);
 }

@@ -34,16 +34,15 @@ namespace cairn {
 
 class Session {
  public:
-  // Leaves the session as a process that ends does: what is staged is drained, bounded; the others see that this member has left. Where
-  // something cannot be waited for (a file system hangs, a thread is caught in the middle of a call), the object stays where it is, with
-  // all that its threads use.
-  struct Leave {
+  // Leaves the session as a process that ends does: what is staged is drained, bounded; the others see that this member has left. A session
+  // that something still hangs in (a file system, a thread caught in the middle of a call by exit()) is left where it is.
+  struct Closer {
     void operator()(Session* session) const;
   };
-  using Owned = std::unique_ptr<Session, Leave>;
+  using Pointer = std::unique_ptr<Session, Closer>;
 
   // Collective. An empty pointer: this life runs unprotected, for a reason that was said.
-  static Result<Owned> Open(const std::string& name, const Bootstrap& boot);
+  static Result<Pointer> Open(const std::string& name, const Bootstrap& boot);
 
   Items& items() { return items_; }
   bool restored() const { return started_; }  // Restore has returned OK
@@ -64,6 +63,8 @@ class Session {
   Status Finalize();
 
  private:
+  ~Session() = default;
+
   static constexpr int64_t kNever = -1;
   using Lock = std::unique_lock<std::mutex>;
 
@@ -82,7 +83,7 @@ class Session {
 
   Session(std::string name, const Bootstrap& boot);
   Status Connect();
-  bool End();  // false: the object must stay
+  bool Leave();  // false: something hangs, and the session must not be destroyed
   Status Obey(const Order& order, Outcome* outcome);
 
   void AtBoundary(int64_t count);
@@ -99,7 +100,8 @@ class Session {
   void SampleProgress();
   agreement::Progress progress();                         // loop
   void SendToLeader(uint16_t type, std::string payload);  // any thread
-  void Depart(std::function<void()> done);  // loop: closes the directory, says goodbye, then `done`
+  // Loop: closes the directory, says goodbye to the members, each bounded, then calls `done`. May be called again meanwhile.
+  void Depart(std::function<void()> done);
   void Abandon(
       std::function<void()> then);  // loop: the program may still run, but is held and saved no more; departs
 
@@ -134,7 +136,8 @@ class Session {
   int64_t sampled_count_ = 0;
   std::chrono::steady_clock::time_point sampled_at_{};
   Nanoseconds period_{};
-  bool leaving_ = false;
+  bool leaving_ = false, departed_ = false;
+  std::vector<std::function<void()>> on_departed_;
 
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<Loop> loop_;
@@ -143,6 +146,7 @@ class Session {
   std::unique_ptr<Coordinator> coordinator_;  // rank 0 only
   std::unique_ptr<Signals> signals_;
   std::unique_ptr<Timer> sampler_;
+  std::unique_ptr<Timer> goodbye_;  // bounds the directory's part of Depart
 };
 
 }  // namespace cairn

@@ -3,6 +3,9 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <future>
+#include <memory>
+
 namespace cairn {
 
 Worker::Worker() {
@@ -12,6 +15,13 @@ Worker::Worker() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread([this] { Main(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+bool Worker::IsIdle(std::chrono::milliseconds bound) {
+  auto reached = std::make_shared<std::promise<void>>();
+  auto future = reached->get_future();
+  Run([reached] { reached->set_value(); });
+  return future.wait_for(bound) == std::future_status::ready;
 }
 
 void Worker::Join() {

@@ -2,6 +2,7 @@
 #ifndef CAIRN_RUNTIME_SESSION_WORKER_H_
 #define CAIRN_RUNTIME_SESSION_WORKER_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -18,8 +19,11 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   void Run(std::function<void()> task);  // any thread
-  void
-  Join();  // runs what is queued and ends the thread; later tasks are dropped. Not on the worker's own thread
+
+  // Not on the worker's own thread. Whether it has run what was queued before, waiting for at most `bound`.
+  bool IsIdle(std::chrono::milliseconds bound);
+  // Runs what is queued and ends the thread; later tasks are dropped.
+  void Join();
 
  private:
   void Main();

@@ -399,6 +399,33 @@ TEST_F(SaveRestore, AProgramThatLinksNothingFindsCairnByName) {
   }
 }
 
+TEST_F(SaveRestore, ADirectoryThatComesBackWithOlderCheckpointsIsNotForked) {
+  SaveThenKill(dir_, 2, 10);
+  const std::string mount = tmp_.path() + "/mount", go = tmp_.path() + "/go";
+  std::ofstream(mount).put('\n');  // in the way of the directory: the mount is missing
+  {
+    Step step({.ranks = 2,
+               .dir = mount + "/run",
+               .args = With(kArgs, {"--wait-file", go, "--save-at", "20"}),
+               .job = 200});
+    ASSERT_TRUE(WaitFor([&] { return !step.rank(1).Line("resumed").empty(); })) << step.Log();
+    EXPECT_THAT(step.rank(0).Line("resumed"), StartsWith("0 0"));
+    EXPECT_THAT(step.rank(0).Err(), HasSubstr("NOT PROTECTED for now"));
+    std::filesystem::remove(mount);
+    std::filesystem::create_directory(mount);
+    std::filesystem::rename(dir_, mount + "/run");
+    std::ofstream(go).put('\n');
+    ASSERT_TRUE(step.Join(std::chrono::seconds(100))) << step.Log();
+    EXPECT_THAT(step.rank(0).Err(), HasSubstr("which this job did not begin from"));
+    EXPECT_EQ(step.Hash(), UndisturbedHash(kArgs));
+  }
+  ASSERT_EQ(Committed(mount + "/run").size(), 1u);
+  Step resumed({.ranks = 3, .dir = mount + "/run", .args = kArgs, .job = 200, .restart = 1});
+  ASSERT_TRUE(resumed.Join(std::chrono::seconds(100))) << resumed.Log();
+  EXPECT_THAT(resumed.rank(0).Line("resumed"),
+              StartsWith(std::to_string(Committed(mount + "/run").back().id.step)));
+}
+
 TEST_F(SaveRestore, ARunThatIsKnownToHaveSavedNeverStartsFresh) {
   SaveThenKill(dir_, 2, 10);
   std::filesystem::rename(dir_, dir_ + ".elsewhere");
