@@ -104,11 +104,12 @@ class OpenSessions {
   }
 
  private:
+  // The handles stay: the program's other threads may still use them.
   void LeaveAll() {
     std::set<cairn_session*> open;
     {
       const std::lock_guard lock(mutex_);
-      open.swap(open_);
+      open = open_;
     }
     for (cairn_session* session : open) {
       if (Live(session) != nullptr) session->impl.reset();

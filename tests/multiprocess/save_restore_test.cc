@@ -256,6 +256,9 @@ TEST_F(SaveRestore, AKilledRankEndsSavingAndTheOthersGoOn) {
 }
 
 TEST_F(SaveRestore, SigtermEndsTheOthersAtOnceWhenARankIsGone) {
+#ifndef CAIRN_PRELOAD
+  GTEST_SKIP() << "signals come by way of the shim, which a sanitizer's runtime does not let be first";
+#endif
   Step step({.ranks = 3,
              .dir = dir_,
              .args = With(kArgs, {"--hold-at", "20", "--hold-file", tmp_.path() + "/go"})});
