@@ -403,7 +403,11 @@ TEST_F(SaveRestore, AProgramThatLinksNothingFindsCairnByName) {
 }
 
 TEST_F(SaveRestore, ADirectoryThatComesBackWithOlderCheckpointsIsNotForked) {
-  SaveThenKill(dir_, 2, 10);
+  {
+    Step first({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--save-at", "10", "--exit-at", "40"})});
+    ASSERT_TRUE(first.Join()) << first.Log();
+    ASSERT_EQ(Committed(dir_).size(), 1u) << first.Log();
+  }
   const std::string mount = tmp_.path() + "/mount", go = tmp_.path() + "/go";
   std::ofstream(mount).put('\n');  // in the way of the directory: the mount is missing
   {
