@@ -26,6 +26,7 @@
 #include "runtime/host/host_protocol.h"
 #include "runtime/host/reception.h"
 #include "runtime/host/registry.h"
+#include "runtime/host/registry_writer.h"
 #include "runtime/host/resolve.h"
 #include "runtime/host/slurm_service.h"
 
@@ -178,6 +179,7 @@ class Server {
       : step_(plan.step),
         dir_(plan.dir),
         open_within_(plan.resolved.settings.open_within),
+        registry_(RegistryPath(), plan.step, plan.dir),
         slurm_(loop, plan.step),
         unopened_(loop, [this] { StillUnopened(); }),
         poll_(loop, [this] { Poll(); }),
@@ -188,7 +190,7 @@ class Server {
                       Serve(session, type, payload);
                     },
                     [](const std::string& line) { Say(line); }}) {
-    Register("start", 0);
+    registry_.Append("start", 0);
     unopened_.Once(std::chrono::duration_cast<milliseconds>(open_within_));
     if (step_.job != 0) poll_.Every(kPollInterval);
   }
@@ -238,7 +240,8 @@ class Server {
       case kHostRequeueQuery:
         return Answer<RequeueQuery, RequeueReply>(session, payload, &SlurmService::AskRequeue);
       case kHostSaved:
-        if (const auto saved = DecodeHostMessage<Saved>(payload); saved.ok()) Register("saved", saved->step);
+        if (const auto saved = DecodeHostMessage<Saved>(payload); saved.ok())
+          registry_.Append("saved", saved->step);
         return;
       case kHostLeft:
         at_work_.erase(session);
@@ -258,21 +261,12 @@ class Server {
     });
   }
 
-  void Register(const std::string& event, int64_t saved_step) {
-    const std::string path = RegistryPath();
-    if (path.empty() || registry_failed_) return;
-    const Status status = AppendToRegistry(path, event, step_, dir_, saved_step);
-    if (status.ok()) return;
-    registry_failed_ = true;
-    Say("`cairn runs` will not know this run: " + status.message());
-  }
-
   const StepIdentity step_;
   const std::string dir_;
   const Nanoseconds open_within_;
   bool opened_ = false;
   std::set<std::string> at_work_;  // sessions that have opened and not said goodbye
-  bool registry_failed_ = false;
+  RegistryWriter registry_;
   SlurmService slurm_;
   Timer unopened_, poll_;
   Reception reception_;

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +115,7 @@ TEST(HostMain, HandsOverTheEnvironmentServesAndEndsWithThePair) {
   ASSERT_TRUE(member.Do([](Fabric* f) { return f->SendToHost(Saved::kType, EncodeHostMessage(Saved{"/d", "main", 120})); }).ok());
   ASSERT_TRUE(member.Do([](Fabric* f) { return f->SendToHost(CauseQuery::kType, EncodeHostMessage(CauseQuery{8, 0})); }).ok());
   ASSERT_TRUE(member.Await([](const Event& e) { return e.kind == Event::kHost; }).has_value());  // so the line before it was taken
+  EXPECT_EQ(host.End(), 0);
 
   std::ifstream registry(host.home + "/.local/state/cairn/runs.jsonl");
   std::string started, saved;
@@ -121,7 +123,31 @@ TEST(HostMain, HandsOverTheEnvironmentServesAndEndsWithThePair) {
   EXPECT_THAT(started, StartsWith(R"({"event":"start","job":0,"step":0,"restart":0,"dir":")"));
   EXPECT_THAT(saved, StartsWith(R"({"event":"saved")"));
   EXPECT_THAT(saved, HasSubstr(R"("saved_step":120)"));
-  EXPECT_EQ(host.End(), 0);
+}
+
+TEST(HostMain, AnswersWhileTheHomeDirectoryHangs) {
+  std::string home = std::filesystem::temp_directory_path() / "cairn-hanging-home-XXXXXX";
+  ASSERT_NE(mkdtemp(home.data()), nullptr);
+  ASSERT_EQ(mkdir((home + "/cairn").c_str(), 0700), 0);
+  const std::string registry = home + "/cairn/runs.jsonl";
+  ASSERT_EQ(mkfifo(registry.c_str(), 0600), 0);  // opening it for writing waits for a reader
+  {
+    HostProcess host(Environment{{"CAIRN_CHECKPOINT", "on"}, {"CAIRN_DIR", "/d"}, {"XDG_STATE_HOME", home}});
+    const auto lines = host.Lines();
+    FabricOptions options;
+    options.key = Value(lines, "SLURM_CAIRN_KEY");
+    options.token = *Secret::FromHex(Value(lines, "SLURM_CAIRN_TOKEN"));
+    options.rendezvous = Value(lines, "SLURM_CAIRN_RENDEZVOUS");
+    Member member(options);
+    ASSERT_TRUE(member.AwaitReady()->status.ok());
+    ASSERT_TRUE(member.Do([](Fabric* f) { return f->SendToHost(CauseQuery::kType, EncodeHostMessage(CauseQuery{7, 0})); }).ok());
+    EXPECT_TRUE(member.Await([](const Event& e) { return e.kind == Event::kHost; }).has_value());
+    std::string started;
+    std::getline(std::ifstream(registry), started);
+    EXPECT_THAT(started, StartsWith(R"({"event":"start")"));
+    EXPECT_EQ(host.End(), 0);
+  }
+  std::filesystem::remove_all(home);
 }
 
 TEST(HostMain, FailsTheStepForARefusedValue) {
