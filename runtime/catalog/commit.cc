@@ -12,7 +12,7 @@
 // How a checkpoint comes into being:
 //
 //   1. The leader makes step-<T>.e<epoch>.<id> and fsyncs the run's directory (BeginAttempt), and tells the members its name.
-//   2. Writers make shards and checksum files in it, fsync them, then fsync the folder, and report their records to the leader.
+//   2. Writers make shards and checksum files in it, fsync them, and report their records. (Their names become durable with step 4.)
 //   3. When all records are in, the leader reads the fence: a newer epoch ends it here.
 //   4. It publishes index.bin and blobs.cbor (runtime/io/file.cc: each is whole and on the disk before its name is).
 //   5. It publishes manifest.json. Its rename into place is the commit; before it nothing counts, after it everything is on the disk.

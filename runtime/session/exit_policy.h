@@ -32,7 +32,7 @@ class ExitPolicy {
   enum class Action {
     kNothing,
     kAskCause,
-    kFinalSave,  // request a save; its deadline is verdict().deadline
+    kFinalSave,  // request a save; verdict().seconds_left bounds it
     kRequeue,
     kAwaitKill,  // tell the members: stay, and run the program's own handler
     kLeave,      // tell the members: SIGTERM's own effect, now
@@ -47,16 +47,16 @@ class ExitPolicy {
     std::string why;
   };
 
-  // `after` with kAuto resolved by the answer's `batch`; `max_lives_reached`: no requeue for that reason.
+  // may_live_again: false = the limit of lives is reached, so this one is not requeued.
   ExitPolicy(const Settings& settings, bool may_live_again)
       : settings_(settings), may_live_again_(may_live_again) {}
 
   Action OnSignal();  // a SIGTERM reached a member
   Action OnDeadlineWatch();
+  // batch: what `after` = auto means, requeue in a batch job, else wait.
   Action OnCause(const Verdict& verdict, bool batch);
-  Action OnFinalSave(
-      bool durable,
-      bool moved_on);  // moved_on: this life or the one before it got beyond the step at which it began
+  // moved_on: this life or the one before it got beyond the step at which it began.
+  Action OnFinalSave(bool durable, bool moved_on);
   Action OnRequeued(bool requeued);
 
   State state() const { return state_; }

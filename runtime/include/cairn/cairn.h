@@ -110,9 +110,8 @@ enum { CAIRN_ORDER_C = 0, CAIRN_ORDER_FORTRAN = 1 };
 typedef struct cairn_piece {
   int64_t offset[CAIRN_MAX_DIMS]; /* elements from the array's origin, per dimension */
   int64_t extent[CAIRN_MAX_DIMS]; /* elements, per dimension; any 0 = an empty piece */
-  int64_t stride
-      [CAIRN_MAX_DIMS]; /* elements between neighbours, per dimension; all 0 = dense in the array's order */
-  void* data;           /* the box's first element (not the halo's) */
+  int64_t stride[CAIRN_MAX_DIMS]; /* elements between neighbours; all 0 = dense in the array's order */
+  void* data;                     /* the box's first element (not the halo's) */
 } cairn_piece;
 
 typedef struct cairn_array {
@@ -134,8 +133,8 @@ CAIRN_API int cairn_add_array(cairn_session* session, const char* name, const ca
  * bytes back. Recorded in the checkpoint. */
 enum {
   CAIRN_BLOB_REFUSE = 0, /* the restore fails with CAIRN_E_MISMATCH */
-  CAIRN_BLOB_RESEED = 1, /* not restored; the report counts it in `reset`: the program makes new ones */
-  CAIRN_BLOB_DROP = 2    /* not restored, on purpose; the report counts it in `reset` */
+  CAIRN_BLOB_RESEED = 1, /* not restored; the report counts it in items_reset: the program makes new ones */
+  CAIRN_BLOB_DROP = 2    /* not restored, on purpose; the report counts it in items_reset */
 };
 
 /* Adds `size` bytes of this member's own (a random generator's state, say), before cairn_restore. The size may differ between members but
