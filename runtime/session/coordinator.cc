@@ -61,7 +61,6 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
       tick_(links_.loop, [this] { Carry(leader_->OnTick(std::chrono::steady_clock::now())); }),
       interval_(links_.loop, [this] { OnInterval(); }),
       watch_(links_.loop, [this] { Act(policy_.OnDeadlineWatch()); }),
-      beat_(links_.loop, [this] { OnClerk([](Keeper& keeper) { keeper.Beat(); }); }),
       keeper_(boot, session,
               {links_.log, links_.mailbox, [this](int rank, const Order& order) { SendOrder(rank, order); },
                [this](const Order& order) { SendOrder(kAllRanks, order); },
@@ -104,7 +103,6 @@ void Coordinator::LeadOpen() {
   OnClerk([this](Keeper& keeper) {
     const Opened opened = keeper.Open();
     OnLoop([this, opened] {
-      beat_.Every(duration_cast<milliseconds>(kBeatInterval));
       (void)links_.fabric->Broadcast(Opened::kType, EncodeSessionMessage(opened));
     });
   });
@@ -489,7 +487,7 @@ std::string Coordinator::StatusJson() const {
 
 void Coordinator::Close(std::function<void()> done) {
   closed_ = true;
-  for (Timer* timer : {&tick_, &interval_, &watch_, &beat_}) timer->Stop();
+  for (Timer* timer : {&tick_, &interval_, &watch_}) timer->Stop();
   host_.Tell(Left{session_});
   OnClerk([this, done = std::move(done)](Keeper& keeper) {
     keeper.Close();

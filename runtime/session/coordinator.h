@@ -86,7 +86,7 @@ class Coordinator {
   HostLink host_;
   ExitPolicy policy_;
   std::optional<agreement::Leader> leader_;  // from the end of the restore on
-  Timer tick_, interval_, watch_, beat_;
+  Timer tick_, interval_, watch_;
   std::map<uint64_t, int64_t> saves_asked_;  // requests of `cairn save`: id → rank 0's count when it came
   std::chrono::steady_clock::time_point requested_{};  // by the user's own signal,
   std::set<int> requesters_;                           // which reached these ranks so far

@@ -404,12 +404,6 @@ void Keeper::Prune() {
   if (!pruned.ok()) links_.log->Warn("older checkpoints were not pruned: ", pruned.message());
 }
 
-void Keeper::Beat() {
-  if (!life_) return;
-  const Status beat = life_->Beat();
-  if (!beat.ok()) links_.log->Debug("the sign of life was not written: ", beat.message());
-}
-
 void Keeper::Close() {
   Abandon();
   if (!life_) return;

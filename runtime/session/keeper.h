@@ -64,7 +64,6 @@ class Keeper {
 
   void Abandon();  // the attempt that was prepared, when its save was dropped
   void Prune();
-  void Beat();   // every kBeatInterval
   void Close();  // the last act
 
   // One line of journal.jsonl: event, time, epoch and the fields given (values are JSON texts).

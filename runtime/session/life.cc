@@ -42,7 +42,43 @@ Result<std::unique_ptr<Life>> Life::Begin(const LifeOptions& options) {
   CAIRN_ASSIGN_OR_RETURN(const TakenOver taken, TakeOver(dir, epoch));
   for (const std::string& name : taken.committed)
     options.say(name + " was committed while it was taken over: it counts");
-  return std::unique_ptr<Life>(new Life(std::move(dir), epoch, std::move(alive)));
+  return std::unique_ptr<Life>(new Life(std::move(dir), epoch, std::move(alive), options));
+}
+
+Life::Life(RunDirectory directory, uint32_t epoch, BeatFile alive, const LifeOptions& options)
+    : directory_(std::move(directory)),
+      epoch_(epoch),
+      say_(options.say),
+      beat_interval_(options.beat_interval),
+      alive_(std::move(alive)) {
+  pulse_.Run([this] { KeepBeating(); });
+}
+
+void Life::KeepBeating() {
+  bool well = true;
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, beat_interval_, [this] { return ending_; })) {
+    lock.unlock();
+    const Status beat = alive_.Beat();
+    // Once for all beats that fail in a row.
+    if (!beat.ok() && well) say_("the sign of life was not written: " + beat.message());
+    well = beat.ok();
+    lock.lock();
+  }
+}
+
+void Life::StopBeating() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_one();
+  pulse_.Join();
+}
+
+Status Life::End() {
+  StopBeating();
+  return alive_.Leave();
 }
 
 }  // namespace cairn

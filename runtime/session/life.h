@@ -1,17 +1,24 @@
 // Life: this life's ownership of the run's directory. Leader only.
 //
+// While it lasts, a thread of its own raises the counter in ALIVE-<epoch>: whoever reads it takes a counter that stands still for kBeatBound
+// for a dead life, so it must not wait for a restore, a commit or anything else of the clerk's.
+//
 // All functions do blocking I/O on the directory: call them from the application's thread inside a collective call, or from the clerk's.
 // One thread at a time.
 #ifndef CAIRN_RUNTIME_SESSION_LIFE_H_
 #define CAIRN_RUNTIME_SESSION_LIFE_H_
 
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "runtime/catalog/beat.h"
 #include "runtime/catalog/epoch.h"
 #include "runtime/catalog/run_directory.h"
+#include "runtime/session/worker.h"
 
 namespace cairn {
 
@@ -21,7 +28,8 @@ struct LifeOptions {
   FileMode mode;
   Identity self;
   std::function<HolderInSlurm(const Identity& holder)> ask_slurm;  // blocking, bounded
-  std::function<void(const std::string& line)> say;                // while it waits
+  std::function<void(const std::string& line)> say;                // any thread: while it waits; of the beat
+  std::chrono::milliseconds beat_interval = kBeatInterval;
 };
 
 class Life {
@@ -33,16 +41,26 @@ class Life {
   const RunDirectory& directory() const { return directory_; }
   uint32_t epoch() const { return epoch_; }
 
-  Status Beat() { return alive_.Beat(); }  // every kBeatInterval
-  Status End() { return alive_.Leave(); }  // the last act
+  Status End();  // the last act
+
+  ~Life() { StopBeating(); }  // without End the others wait for the bound
+  Life(const Life&) = delete;
+  Life& operator=(const Life&) = delete;
 
  private:
-  Life(RunDirectory directory, uint32_t epoch, BeatFile alive)
-      : directory_(std::move(directory)), epoch_(epoch), alive_(std::move(alive)) {}
+  Life(RunDirectory directory, uint32_t epoch, BeatFile alive, const LifeOptions& options);
+  void KeepBeating();
+  void StopBeating();
 
   const RunDirectory directory_;
   const uint32_t epoch_;
-  BeatFile alive_;
+  const std::function<void(const std::string& line)> say_;
+  const std::chrono::milliseconds beat_interval_;
+  BeatFile alive_;  // the pulse's, until that has been stopped
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ending_ = false;  // guarded by mutex_
+  Worker pulse_;         // runs KeepBeating
 };
 
 }  // namespace cairn
