@@ -49,6 +49,7 @@ struct CauseReply {
   bool batch = false;         // a batch job: `after=auto` means requeue
   int64_t grace_seconds = 0;  // the partition's GraceTime
   std::string why;
+  bool answered = true;  // false: Slurm did not answer, so asking again may tell more
 };
 
 // Leader → host: is the life that claimed an epoch still there?

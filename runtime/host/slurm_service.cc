@@ -47,8 +47,11 @@ void SlurmService::AskCause(const CauseQuery& query, std::function<void(CauseRep
   q.jitter = std::make_unique<Timer>(loop_, [this, number] { ReadJob(number); });
   q.jitter->Once(Jitter());
   q.bound = std::make_unique<Timer>(loop_, [this, number] {
+    // The job's record tells the cause; what else was asked only refines it.
+    if (questions_.at(number).record) return Classify(number);
     CauseReply reply;
     reply.why = "Slurm did not answer within 2 s";
+    reply.answered = false;
     Finish(number, std::move(reply));
   });
   q.bound->Once(kAnswerBound);
@@ -62,6 +65,7 @@ void SlurmService::ReadJob(uint64_t question) {
     if (!record.ok()) {
       CauseReply reply;
       reply.why = record.status().message();
+      reply.answered = false;
       return Finish(question, std::move(reply));
     }
     q->second.record = *std::move(record);

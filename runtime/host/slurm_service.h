@@ -24,7 +24,8 @@ class SlurmService {
   ~SlurmService();  // whatever is under way is forgotten
 
   // Each calls `done` once: the first two within 2 s, the last within three commands' bounds. A preempted cluster's jobs all ask at once, so
-  // the first question waits a random part of 100 ms.
+  // the question about the cause waits a random part of 100 ms. When the 2 s are over it is answered from the job's record alone, if that is
+  // there; the partition's and Slurm's own settings are kept for the next time, whenever they come.
   void AskCause(const CauseQuery& query, std::function<void(CauseReply)> done);
   void AskHolder(const HolderQuery& query, std::function<void(HolderReply)> done);
   void AskRequeue(const RequeueQuery& query, std::function<void(RequeueReply)> done);

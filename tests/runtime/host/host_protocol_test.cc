@@ -22,6 +22,9 @@ TEST(HostProtocol, CauseReplyRoundTrips) {
   EXPECT_TRUE(r->may_requeue && r->batch);
   EXPECT_EQ(r->grace_seconds, 25);
   EXPECT_EQ(r->why, m.why);
+  EXPECT_TRUE(r->answered);
+  m.answered = false;
+  EXPECT_FALSE(DecodeHostMessage<CauseReply>(EncodeHostMessage(m))->answered);
   m.seconds_left.reset();
   EXPECT_FALSE(DecodeHostMessage<CauseReply>(EncodeHostMessage(m))->seconds_left.has_value());
 }

@@ -48,7 +48,20 @@ TEST(SlurmService, AnswersUnknownWhenSlurmHangs) {
   const CauseReply reply = Ask(1);
   EXPECT_EQ(reply.cause, Cause::kUnknown);
   EXPECT_FALSE(reply.seconds_left.has_value());
+  EXPECT_FALSE(reply.answered);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST(SlurmService, AnswersFromTheJobsRecordWhenThePartitionsIsSlow) {
+  const FakeScontrol scontrol(R"(
+    case "$2" in
+      job) echo 'JobId=5 JobState=COMPLETING Reason=TimeLimit Requeue=1 Restarts=1 BatchFlag=1 Partition=low' ;;
+      *) exec sleep 1000 ;;
+    esac)");
+  const CauseReply reply = Ask(1);
+  EXPECT_TRUE(reply.answered);
+  EXPECT_EQ(reply.cause, Cause::kTimeLimit);
+  EXPECT_EQ(reply.seconds_left, 30);
 }
 
 TEST(SlurmService, AnswersUnknownWhenSlurmFails) {
