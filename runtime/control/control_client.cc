@@ -79,7 +79,7 @@ Status WriteControlFile(const std::string& dir, const ControlPoint& point) {
                                 {"key", point.key},
                                 {"session", point.session},
                                 {"control_key", point.control_key.Hex()}}
-                               .dump() +
+                               .dump(-1, ' ', false, json::error_handler_t::replace) +
                            "\n";
   const std::string path = ControlPath(dir), fresh = path + "." + Secret::Random().Hex().substr(0, 16);
   const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
