@@ -171,6 +171,7 @@ LeaderActions Leader::OnMessage(Rank from, ToLeader message, TimePoint now) {
                                      [&](const Failed& m) { return of_present(m, Event::kFailed); },
                                  },
                                  message);
+  if (event == Event::kRequest) ++requests_;
   Input in{.now = now, .from = from, .message = std::move(message)};
   return Run(event, in);
 }
@@ -225,11 +226,12 @@ void Leader::Want::Merge(const Want& other) {
   if (other.deadline && (!deadline || *other.deadline < *deadline)) deadline = other.deadline;
   tags.insert(tags.end(), other.tags.begin(), other.tags.end());
   from.insert(from.end(), other.from.begin(), other.from.end());
+  requests.insert(requests.end(), other.requests.begin(), other.requests.end());
 }
 
 Leader::Want Leader::WantOf(const Input& in) const {
   const auto& request = std::get<Request>(in.message);
-  Want want{.reason = request.reason, .from = {in.from}};
+  Want want{.reason = request.reason, .from = {in.from}, .requests = {requests_}};
   // A limit beyond the save's own says nothing, and its sum with `now` might overflow.
   if (request.time_left < options_.save_timeout) want.deadline = in.now + request.time_left;
   if (!request.tag.empty()) want.tags.push_back(request.tag);
@@ -361,7 +363,7 @@ void Leader::EndSave(const Status& status, TimePoint now) {
 
 // Tells everybody who asked.
 void Leader::Settle(const Want& want, SaveId id, int64_t count, const Status& status) {
-  out_.emplace_back(SaveEnded{id, want.reason, count, status});
+  out_.emplace_back(SaveEnded{id, want.reason, count, status, want.requests});
   for (Rank rank : want.from) {
     if (!peers_[rank].gone) out_.emplace_back(SendTo{rank, Answer{status.ok(), status.message()}});
   }

@@ -96,6 +96,7 @@ struct SaveEnded {
   Trigger reason = kTriggerRequest;
   int64_t count = 0;  // 0 when no boundary was settled
   Status status;
+  std::vector<uint64_t> requests;  // those that it answers, by Leader::requests()
 };
 struct Note {  // a line for the log at debug level: why a try was given up
   std::string text;
@@ -131,7 +132,8 @@ class Leader {
   std::optional<TimePoint> next_tick() const;  // nothing while idle or closed
 
   LeaderState state() const { return state_; }
-  SaveId id() const { return id_; }  // of the latest try
+  SaveId id() const { return id_; }                // of the latest try
+  uint64_t requests() const { return requests_; }  // that came so far: the number of the latest one
 
  private:
   enum class Event : int;
@@ -164,6 +166,7 @@ class Leader {
     std::optional<TimePoint> deadline;
     std::vector<std::string> tags;
     std::vector<Rank> from;  // gets an Answer each; a member may stand here more than once
+    std::vector<uint64_t> requests;  // their numbers
     void Merge(const Want& other);
   };
 
@@ -227,6 +230,7 @@ class Leader {
   bool end_tried_ = false;    // the save of cairn_finalize was begun
   std::string last_failure_;  // of the last save
   std::optional<Want> pending_;
+  uint64_t requests_ = 0;  // that came so far
 
   // The save under way.
   SaveId id_ = 0;

@@ -55,6 +55,16 @@ class LeaderTest : public ::testing::Test {
   Leader leader{{.members = 3, .save_timeout = seconds(60)}};
 };
 
+TEST_F(LeaderTest, ASaveThatEndsNamesTheRequestsThatItAnswers) {
+  ReachStaging();                       // request 1
+  Ask(kTriggerRequest, 26);             // 2 follows
+  Ask(kTriggerInterval, 26);            // 3 is served by what is under way
+  EXPECT_EQ(leader.requests(), 3u);
+  const auto end = Of<SaveEnded>(leader.OnMessage(1, Failed{1, "no room"}, At(27)));
+  ASSERT_EQ(end.size(), 1u);
+  EXPECT_THAT(end[0].requests, ElementsAre(1, 3));
+}
+
 TEST_F(LeaderTest, ASaveRunsFromRequestToCommit) {
   EXPECT_THAT(Told<Poll>(Ask(kTriggerRequest)), ElementsAre(Poll{1}));
   EXPECT_THAT(Told<ArmAt>(CountAll(1, 25)), ElementsAre(ArmAt{1, 106, milliseconds(60000 - 25)}));
