@@ -6,7 +6,6 @@
 #include <future>
 #include <nlohmann/json.hpp>
 
-#include "runtime/formats/names.h"
 #include "runtime/staging/memory_room.h"
 
 namespace cairn {
@@ -60,7 +59,10 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
       policy_(boot.settings, static_cast<int>(boot.identity.restart) + 1 < boot.settings.max_lives),
       tick_(links_.loop, [this] { Carry(leader_->OnTick(std::chrono::steady_clock::now())); }),
       interval_(links_.loop, [this] { OnInterval(); }),
-      watch_(links_.loop, [this] { Act(policy_.OnDeadlineWatch()); }),
+      watch_(links_.loop, [this] { OnWatch(); }),
+      desk_({[this] { return WhyNoSave(); },
+             [this](const std::string& tag) { links_.trigger(kTriggerRequest, agreement::kNoLimit, tag); },
+             [this] { return StatusJson(); }, [this](const ControlReply& reply) { host_.Tell(reply); }}),
       keeper_(boot, session,
               {links_.log, links_.mailbox, [this](int rank, const Order& order) { SendOrder(rank, order); },
                [this](const Order& order) { SendOrder(kAllRanks, order); },
@@ -102,9 +104,7 @@ void Coordinator::SendOrder(int rank, const Order& order) {
 void Coordinator::LeadOpen() {
   OnClerk([this](Keeper& keeper) {
     const Opened opened = keeper.Open();
-    OnLoop([this, opened] {
-      (void)links_.fabric->Broadcast(Opened::kType, EncodeSessionMessage(opened));
-    });
+    OnLoop([this, opened] { (void)links_.fabric->Broadcast(Opened::kType, EncodeSessionMessage(opened)); });
   });
 }
 
@@ -131,13 +131,7 @@ void Coordinator::StartSaving(const Order& order) {
   if (boot_.settings.interval_steps) next_interval_count_ = order.step + *boot_.settings.interval_steps;
   links_.log->Info("saves at ", WhatTriggers(boot_.settings), "; keeps the last ", boot_.settings.keep_last);
   ScheduleInterval();
-  if (boot_.settings.on & kTriggerTimeLimit) {
-    host_.AskCause(Notice(), [this](std::optional<CauseReply> reply) {
-      if (!reply) return;
-      if (reply->cause == Cause::kTimeLimit) Act(policy_.OnDeadlineWatch());
-      WatchDeadline(reply->seconds_left);
-    });
-  }
+  if (boot_.settings.on & kTriggerTimeLimit) AskDeadline();
 }
 
 // ---- saves ----
@@ -149,8 +143,13 @@ void Coordinator::OnToLeader(int from, const std::string& payload) {
                       message.ok() ? "a message before the restore" : message.status().message());
     return;
   }
-  Carry(leader_->OnMessage(static_cast<agreement::Rank>(from), *std::move(message),
-                           std::chrono::steady_clock::now()));
+  std::optional<std::string> tag;
+  const auto* request = std::get_if<agreement::Request>(&*message);
+  if (request && from == 0 && request->reason == kTriggerRequest) tag = request->tag;
+  auto actions = leader_->OnMessage(static_cast<agreement::Rank>(from), *std::move(message),
+                                    std::chrono::steady_clock::now());
+  if (tag) desk_.OnNumbered(*tag, leader_->requests());
+  Carry(std::move(actions));
 }
 
 void Coordinator::Carry(agreement::LeaderActions actions) {
@@ -227,12 +226,13 @@ void Coordinator::OnSaveEnded(const agreement::SaveEnded& ended) {
       keeper.Journal("dropped", {{"trigger", Keeper::Quote(reason)}, {"why", Keeper::Quote(why)}});
     });
   }
-  ReplyToSaves(ended);
+  desk_.OnSaveEnded(ended, last_save_ ? last_save_->name : "");
   if (ended.reason == kTriggerPreempt || ended.reason == kTriggerTimeLimit) {
     const bool stuck = restored_before_ == restored_step_ && ended.count <= restored_step_;
     Act(policy_.OnFinalSave(ended.status.ok(), !stuck));
   }
   ScheduleInterval();
+  ScheduleWatch();  // the notice follows the cost of the last save
 }
 
 void Coordinator::ScheduleInterval() {
@@ -311,9 +311,30 @@ milliseconds Coordinator::Notice() const {
   return seconds(20) + 3 * last;
 }
 
-void Coordinator::WatchDeadline(std::optional<int64_t> seconds_left) {
-  if (!seconds_left) return;
-  watch_.Once(std::max(duration_cast<milliseconds>(seconds(*seconds_left)) - Notice(), milliseconds(0)));
+void Coordinator::AskDeadline() {
+  AskSlurm([this](const CauseReply& reply) { LearnDeadline(reply); });
+}
+
+void Coordinator::LearnDeadline(const CauseReply& reply) {
+  const auto now = std::chrono::steady_clock::now();
+  if (reply.answered) {
+    deadline_.OnAnswer(reply.seconds_left, now);
+  } else if (deadline_.OnSilence(now)) {
+    links_.log->Info("when the time limit ends is not known: ", reply.why, ". Slurm will be asked again");
+  }
+  ScheduleWatch();
+}
+
+void Coordinator::ScheduleWatch() {
+  const auto at = deadline_.next(Notice());
+  if (!at) return watch_.Stop();
+  const auto delay = duration_cast<milliseconds>(*at - std::chrono::steady_clock::now());
+  watch_.Once(std::max(delay, milliseconds(0)));
+}
+
+void Coordinator::OnWatch() {
+  if (closed_ || policy_.state() != ExitPolicy::State::kRunning) return;
+  deadline_.known() ? Act(policy_.OnDeadlineWatch()) : AskDeadline();
 }
 
 void Coordinator::OnSignal(int from, const SignalSeen& signal) {
@@ -323,24 +344,26 @@ void Coordinator::OnSignal(int from, const SignalSeen& signal) {
   if (now - requested_ < kSameSignal && requesters_.insert(from).second) return;
   requested_ = now;
   requesters_ = {from};
-  if (boot_.settings.on & kTriggerRequest) links_.trigger(kTriggerRequest, agreement::kNoLimit, "");
+  const std::string why = WhyNoSave();
+  if (!why.empty()) return links_.log->Debug("signal ", signal.signo, " saves nothing: ", why);
+  links_.trigger(kTriggerRequest, agreement::kNoLimit, "");
 }
 
-void Coordinator::AskCause() {
-  host_.AskCause(Notice(), [this](std::optional<CauseReply> reply) {
-    CauseReply answer;
-    if (reply) answer = *std::move(reply);
-    if (!reply) answer.why = "Slurm could not be asked";
-    OnCause(answer);
+void Coordinator::AskSlurm(std::function<void(const CauseReply& reply)> done) {
+  host_.AskCause(Notice(), [done = std::move(done)](std::optional<CauseReply> reply) {
+    CauseReply silence;
+    silence.why = "Slurm could not be asked";
+    silence.answered = false;
+    done(reply ? *reply : silence);
   });
 }
 
 void Coordinator::OnCause(const CauseReply& reply) {
   const auto before = policy_.state();
-  const auto action =
-      policy_.OnCause({reply.cause, reply.seconds_left, reply.may_requeue, reply.why}, reply.batch);
+  const auto action = policy_.OnCause(
+      {reply.cause, reply.seconds_left, reply.may_requeue, reply.why, reply.answered}, reply.batch);
   if (before == ExitPolicy::State::kAsking && policy_.state() == ExitPolicy::State::kRunning)
-    WatchDeadline(reply.seconds_left);
+    LearnDeadline(reply);
   if (action != ExitPolicy::Action::kNothing) {
     const std::string left = reply.seconds_left ? "; " + std::to_string(*reply.seconds_left) + " s left" : "";
     const std::string what =
@@ -348,7 +371,8 @@ void Coordinator::OnCause(const CauseReply& reply) {
             ? "SIGTERM of unknown cause" + (reply.why.empty() ? "" : " (" + reply.why + ")")
             : std::string(CauseName(reply.cause));
     const bool saving = action == ExitPolicy::Action::kFinalSave && can_save();
-    links_.log->Info(what, left, saving ? ": saving" : ": no save");
+    const bool saved = before == ExitPolicy::State::kAskingAgain;
+    links_.log->Info(what, left, saving ? ": saving" : saved ? "" : ": no save");
     OnClerk([cause = std::string(CauseName(reply.cause)), why = reply.why,
              count = links_.progress().count](Keeper& keeper) {
       keeper.Journal(
@@ -366,7 +390,7 @@ void Coordinator::Act(ExitPolicy::Action action) {
     case Action::kNothing:
       return;
     case Action::kAskCause:
-      return AskCause();
+      return AskSlurm([this](const CauseReply& reply) { OnCause(reply); });
     case Action::kFinalSave: {
       if (!can_save()) return Act(policy_.OnFinalSave(false, true));
       Nanoseconds left = kUnknownCauseBound;
@@ -419,48 +443,14 @@ void Coordinator::OnHost(uint16_t type, const std::string& payload) {
   if (host_.OnHost(type, payload)) return;
   if (type != ControlRequest::kType) return;
   const auto request = DecodeHostMessage<ControlRequest>(payload);
-  if (request.ok()) OnControlRequest(*request);
+  if (request.ok()) desk_.OnRequest(*request);
 }
 
-// Bodies are JSON. Requests: {"op":"status"} → the status; {"op":"save","tag":"…"} → {"saved":bool,…} once a save that is no older than the request
-// has ended.
-void Coordinator::OnControlRequest(const ControlRequest& request) {
-  const json body = json::parse(request.body, nullptr, false);
-  const auto text = [&](const char* name) {
-    return body.is_object() && body.contains(name) && body[name].is_string() ? body[name].get<std::string>()
-                                                                             : "";
-  };
-  const std::string op = text("op"), tag = text("tag");
-  if (op == "status") return host_.Tell(ControlReply{.id = request.id, .body = StatusJson()});
-  std::string why;
-  if (op != "save") {
-    why = "unknown request";
-  } else if (!leader_) {
-    why = "the job has not come to its first step yet";
-  } else if (!(boot_.settings.on & kTriggerRequest)) {
-    why = "this job does not save on request (--checkpoint-on)";
-  } else if (!tag.empty() && !names::IsValidTag(tag)) {
-    why = "no such tag is possible: " + tag;
-  }
-  if (!why.empty())
-    return host_.Tell(ControlReply{.id = request.id, .body = json{{"saved", false}, {"why", why}}.dump()});
-  saves_asked_.emplace(request.id, links_.progress().count);
-  links_.trigger(kTriggerRequest, agreement::kNoLimit, tag);
-}
-
-void Coordinator::ReplyToSaves(const agreement::SaveEnded& ended) {
-  std::erase_if(saves_asked_, [&](const auto& asked) {
-    if (ended.status.ok() && ended.count < asked.second) return false;  // its boundary was before the request
-    json body = {{"saved", ended.status.ok()}};
-    if (ended.status.ok()) {
-      body["step"] = ended.count;
-      body["checkpoint"] = last_save_->name;
-    } else {
-      body["why"] = ended.status.message();
-    }
-    host_.Tell(ControlReply{.id = asked.first, .body = body.dump()});
-    return true;
-  });
+std::string Coordinator::WhyNoSave() const {
+  if (!leader_) return "the job has not come to its first step yet";
+  if (!can_save()) return "this life makes no more saves";
+  if (!(boot_.settings.on & kTriggerRequest)) return "this job does not save on request (--checkpoint-on)";
+  return "";
 }
 
 std::string Coordinator::StatusJson() const {

@@ -4,7 +4,6 @@
 #define CAIRN_RUNTIME_SESSION_COORDINATOR_H_
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -16,6 +15,8 @@
 #include "runtime/control/loop.h"
 #include "runtime/log/log.h"
 #include "runtime/session/bootstrap.h"
+#include "runtime/session/control_desk.h"
+#include "runtime/session/deadline_watch.h"
 #include "runtime/session/exit_policy.h"
 #include "runtime/session/host_link.h"
 #include "runtime/session/keeper.h"
@@ -66,16 +67,18 @@ class Coordinator {
   void ScheduleTick();
   void ScheduleInterval();
   void OnInterval();
-  void WatchDeadline(std::optional<int64_t> seconds_left);
+  void AskSlurm(std::function<void(const CauseReply& reply)> done);
+  void AskDeadline();
+  void LearnDeadline(const CauseReply& reply);
+  void ScheduleWatch();
+  void OnWatch();
   std::chrono::milliseconds Notice() const;
-  void AskCause();
   void OnCause(const CauseReply& reply);
   void Act(ExitPolicy::Action action);
   void Leave(LeaveOrder::Kind kind);
   // Requests are heard: the restore is over, and neither the run nor saving in this life.
   bool can_save() const { return leader_ && leader_->state() != agreement::LeaderState::kClosed; }
-  void OnControlRequest(const ControlRequest& request);
-  void ReplyToSaves(const agreement::SaveEnded& ended);
+  std::string WhyNoSave() const;  // on request; "" = it can be asked for
   std::string StatusJson() const;
   void OnClerk(std::function<void(Keeper& keeper)> fn);
   void OnLoop(std::function<void()> fn) { links_.loop->Post(std::move(fn)); }
@@ -87,7 +90,8 @@ class Coordinator {
   ExitPolicy policy_;
   std::optional<agreement::Leader> leader_;  // from the end of the restore on
   Timer tick_, interval_, watch_;
-  std::map<uint64_t, int64_t> saves_asked_;  // requests of `cairn save`: id → rank 0's count when it came
+  DeadlineWatch deadline_;
+  ControlDesk desk_;
   std::chrono::steady_clock::time_point requested_{};  // by the user's own signal,
   std::set<int> requesters_;                           // which reached these ranks so far
   std::optional<SaveReport> last_save_;

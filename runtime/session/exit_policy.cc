@@ -10,6 +10,8 @@ std::string_view ExitStateName(ExitPolicy::State state) {
       return "asking Slurm";
     case ExitPolicy::State::kSaving:
       return "saving for the last time";
+    case ExitPolicy::State::kAskingAgain:
+      return "asking Slurm once more";
     case ExitPolicy::State::kRequeueing:
       return "requeueing";
     case ExitPolicy::State::kAwaitingKill:
@@ -38,6 +40,7 @@ ExitPolicy::Action ExitPolicy::OnSignal() {
       told_to_go_ = true;
       return Action::kNothing;
     case State::kAsking:
+    case State::kAskingAgain:
     case State::kLeft:
       return Action::kNothing;
   }
@@ -58,18 +61,26 @@ ExitPolicy::Action ExitPolicy::OnCause(const Verdict& verdict, bool batch) {
     state_ = State::kLeft;
     return Action::kLeave;
   }
+  if (state_ == State::kAskingAgain) {
+    Take(verdict, batch);
+    return AfterSave(durable_, moved_on_);
+  }
   if (state_ != State::kAsking) return Action::kNothing;
   if (verdict.cause == Cause::kUnknown && !signalled_) {  // the watch was early: the limit was moved
     state_ = State::kRunning;
     return Action::kNothing;
   }
-  verdict_ = verdict;
-  after_ = settings_.after != After::kAuto ? settings_.after : batch ? After::kRequeue : After::kWait;
+  Take(verdict, batch);
   const bool wanted =
       verdict.cause == Cause::kTimeLimit ? settings_.on & kTriggerTimeLimit : settings_.on & kTriggerPreempt;
   if (!wanted) return AfterSave(false, true);
   state_ = State::kSaving;
   return Action::kFinalSave;
+}
+
+void ExitPolicy::Take(const Verdict& verdict, bool batch) {
+  verdict_ = verdict;
+  after_ = settings_.after != After::kAuto ? settings_.after : batch ? After::kRequeue : After::kWait;
 }
 
 ExitPolicy::Action ExitPolicy::OnFinalSave(bool durable, bool moved_on) {
@@ -79,6 +90,11 @@ ExitPolicy::Action ExitPolicy::OnFinalSave(bool durable, bool moved_on) {
 ExitPolicy::Action ExitPolicy::AfterSave(bool durable, bool moved_on) {
   durable_ = durable;
   moved_on_ = moved_on;
+  if (verdict_.cause == Cause::kUnknown && !verdict_.answered && durable && !asked_again_) {
+    asked_again_ = true;
+    state_ = State::kAskingAgain;
+    return Action::kAskCause;
+  }
   if (verdict_.cause == Cause::kUnknown) {
     state_ = State::kLeft;
     return Action::kLeave;

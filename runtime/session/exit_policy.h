@@ -8,6 +8,7 @@
 //       preempted, time limit  → kFinalSave, then as `after`: requeue (where it may) → kRequeue → kAwaitKill;
 //                                wait → kAwaitKill; exit → kExit
 //       unknown                → from a signal: kFinalSave within the bound, then kLeave, never a requeue. From the watch: nothing
+//     When it was unknown because Slurm did not answer, it is asked once more after the save, and that answer decides.
 //     A cause that the user's `on` leaves out skips the save; the rest is the same, but a job is never requeued without a durable save.
 //  3. The final save ended, durable or not. Not durable → never requeue; the last committed step stands.
 //  4. kAwaitKill: the program's own handler, if it has one, runs now; the ranks stay until Slurm ends them. A further SIGTERM (one that
@@ -27,7 +28,7 @@ namespace cairn {
 
 class ExitPolicy {
  public:
-  enum class State { kRunning, kAsking, kSaving, kRequeueing, kAwaitingKill, kLeft };
+  enum class State { kRunning, kAsking, kSaving, kAskingAgain, kRequeueing, kAwaitingKill, kLeft };
 
   enum class Action {
     kNothing,
@@ -45,6 +46,7 @@ class ExitPolicy {
     std::optional<int64_t> seconds_left;
     bool may_requeue = false;
     std::string why;
+    bool answered = true;  // by Slurm
   };
 
   // may_live_again: false = the limit of lives is reached, so this one is not requeued.
@@ -67,6 +69,7 @@ class ExitPolicy {
 
  private:
   Action AfterSave(bool durable, bool moved_on);
+  void Take(const Verdict& verdict, bool batch);
 
   const Settings settings_;
   const bool may_live_again_;
@@ -77,6 +80,7 @@ class ExitPolicy {
   bool durable_ = false;
   bool moved_on_ = true;
   bool requeued_ = false;
+  bool asked_again_ = false;
   bool told_to_go_ = false;  // a SIGTERM came during the requeue
 };
 

@@ -65,6 +65,19 @@ TEST(ExitPolicy, UnknownCauseSavesAndThenDoesWhatTermDoes) {
   EXPECT_EQ(policy.OnFinalSave(true, true), Action::kLeave);
 }
 
+TEST(ExitPolicy, SlurmThatWasSilentIsAskedOnceMoreBeforeTheJobLeavesWithoutARequeue) {
+  const ExitPolicy::Verdict silence{Cause::kUnknown, std::nullopt, false, "no answer", false};
+  ExitPolicy policy(Settings{}, true);
+  (void)policy.OnSignal();
+  (void)policy.OnCause(silence, false);
+  ExitPolicy deaf = policy;
+  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kAskCause);
+  EXPECT_EQ(policy.OnSignal(), Action::kNothing);
+  EXPECT_EQ(policy.OnCause(Preempted(), true), Action::kRequeue);
+  EXPECT_EQ(deaf.OnFinalSave(true, true), Action::kAskCause);
+  EXPECT_EQ(deaf.OnCause(silence, false), Action::kLeave);
+}
+
 TEST(ExitPolicy, WatchThatIsTooEarlyGoesBackToWatching) {
   ExitPolicy policy(Settings{}, true);
   EXPECT_EQ(policy.OnDeadlineWatch(), Action::kAskCause);
