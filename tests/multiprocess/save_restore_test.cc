@@ -249,6 +249,10 @@ TEST_F(SaveRestore, AKilledRankEndsSavingAndTheOthersGoOn) {
   step.Kill(3, SIGKILL);
   ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find("rank 3 is gone") != std::string::npos; }))
       << step.Log();
+  // Whoever asks for a save is told at once.
+  Process save = step.Start({CAIRN_COMMAND, "save", dir_}, {}, "save");
+  ASSERT_TRUE(WaitFor([&] { return waitpid(save.pid, &save.status, WNOHANG) == save.pid; })) << step.Log();
+  EXPECT_THAT(save.Err(), HasSubstr("this life makes no more saves"));
   std::ofstream(tmp_.path() + "/go").put('\n');
   ASSERT_TRUE(step.Join()) << step.Log();
   for (const int r : {0, 1, 2}) EXPECT_FALSE(step.rank(r).Line("done").empty()) << step.Log();
