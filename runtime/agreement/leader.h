@@ -165,7 +165,7 @@ class Leader {
     Trigger reason = kTriggerInterval;
     std::optional<TimePoint> deadline;
     std::vector<std::string> tags;
-    std::vector<Rank> from;  // gets an Answer each; a member may stand here more than once
+    std::vector<Rank> from;          // gets an Answer each; a member may stand here more than once
     std::vector<uint64_t> requests;  // their numbers
     void Merge(const Want& other);
   };
