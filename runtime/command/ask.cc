@@ -22,7 +22,8 @@ Result<std::string> Exchange(const std::string& dir, const std::string& request,
 
 Result<Json> Ask(const std::string& dir, const Json& request, std::chrono::nanoseconds bound) {
   const auto deadline = std::chrono::steady_clock::now() + bound;
-  const Result<std::string> reply = Exchange(dir, request.dump(-1, ' ', false, Json::error_handler_t::replace), deadline);
+  const Result<std::string> reply =
+      Exchange(dir, request.dump(-1, ' ', false, Json::error_handler_t::replace), deadline);
   if (!reply.ok()) {
     const Status& status = reply.status();
     std::string remedy;

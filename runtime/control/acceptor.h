@@ -24,8 +24,8 @@ class Acceptor {
   using OnRefused = std::function<void(const std::string& line)>;
 
   // `party`: this end; `accepts`: the roles that may come.
-  Acceptor(Loop* loop, std::vector<Socket> listeners, HandshakeParty party, std::vector<Role> accepts, OnAccepted on_accepted,
-           OnRefused on_refused);
+  Acceptor(Loop* loop, std::vector<Socket> listeners, HandshakeParty party, std::vector<Role> accepts,
+           OnAccepted on_accepted, OnRefused on_refused);
   ~Acceptor();
 
   uint64_t refused(Refusal kind) const { return refused_[static_cast<size_t>(kind)]; }

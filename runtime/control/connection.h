@@ -70,7 +70,8 @@ class Connection {
   size_t written_ = 0;  // bytes of queue_.front() that are with the kernel
   std::function<void()> flushed_;
   bool heard_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // false once destroyed: seen by a frame of Read that called out
+  std::shared_ptr<bool> alive_ =
+      std::make_shared<bool>(true);  // false once destroyed: seen by a frame of Read that called out
 };
 
 }  // namespace cairn

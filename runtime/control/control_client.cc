@@ -29,7 +29,8 @@ constexpr size_t kMaxControlFileBytes = 16384;
 
 Status WaitFor(const Socket& socket, short events, TimePoint deadline) {
   for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) return Status(Code::kTimeout, "no answer in time");
     pollfd p{socket.fd(), events, 0};
     const int n = poll(&p, 1, static_cast<int>(std::min<int64_t>(left.count(), 60000)));
@@ -85,9 +86,12 @@ Status WriteControlFile(const std::string& dir, const ControlPoint& point) {
   const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return Status::FromErrno(errno, "create " + fresh);
   const ssize_t n = write(fd, text.data(), text.size());
-  Status status = n == static_cast<ssize_t>(text.size()) ? OkStatus() : Status::FromErrno(n < 0 ? errno : ENOSPC, "write " + fresh);
+  Status status = n == static_cast<ssize_t>(text.size())
+                      ? OkStatus()
+                      : Status::FromErrno(n < 0 ? errno : ENOSPC, "write " + fresh);
   if (close(fd) != 0 && status.ok()) status = Status::FromErrno(errno, "close " + fresh);
-  if (status.ok() && rename(fresh.c_str(), path.c_str()) != 0) status = Status::FromErrno(errno, "rename " + fresh);
+  if (status.ok() && rename(fresh.c_str(), path.c_str()) != 0)
+    status = Status::FromErrno(errno, "rename " + fresh);
   if (!status.ok()) unlink(fresh.c_str());
   return status;
 }
@@ -96,7 +100,9 @@ Result<ControlPoint> ReadControlFile(const std::string& dir) {
   const std::string path = ControlPath(dir);
   const int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) {
-    if (errno == ENOENT) return Status(Code::kNotFound, "no running session keeps its checkpoints in " + dir + " (there is no " + path + ")");
+    if (errno == ENOENT)
+      return Status(Code::kNotFound,
+                    "no running session keeps its checkpoints in " + dir + " (there is no " + path + ")");
     return Status::FromErrno(errno, "open " + path);
   }
   std::string text(kMaxControlFileBytes, '\0');
@@ -107,7 +113,10 @@ Result<ControlPoint> ReadControlFile(const std::string& dir) {
   text.resize(static_cast<size_t>(n));
   try {
     const json j = json::parse(text);
-    ControlPoint point{j.at("rendezvous").get<std::string>(), j.at("key").get<std::string>(), j.at("session").get<std::string>(), {}};
+    ControlPoint point{j.at("rendezvous").get<std::string>(),
+                       j.at("key").get<std::string>(),
+                       j.at("session").get<std::string>(),
+                       {}};
     CAIRN_ASSIGN_OR_RETURN(point.control_key, Secret::FromHex(j.at("control_key").get<std::string>()));
     return point;
   } catch (const json::exception& e) {
@@ -128,7 +137,8 @@ struct ControlClient::Impl {
     while (!handshake.done()) {
       auto bytes = ReadSome(socket, deadline);
       if (!bytes.ok() && bytes.status().code() == Code::kUnavailable) {
-        return Status(Code::kPermission, "refused: what listens there belongs to another life or another user");
+        return Status(Code::kPermission,
+                      "refused: what listens there belongs to another life or another user");
       }
       CAIRN_RETURN_IF_ERROR(bytes.status());
       CAIRN_ASSIGN_OR_RETURN(const std::string answer, handshake.Feed(*bytes));
@@ -172,7 +182,8 @@ Result<std::unique_ptr<ControlClient>> ControlClient::Connect(const ControlPoint
 }
 
 Status ControlClient::Send(std::string_view request) {
-  return WriteAll(impl_->socket, impl_->encoder->Encode(kControlRequestFrame, request), std::chrono::steady_clock::now() + kAttemptBound);
+  return WriteAll(impl_->socket, impl_->encoder->Encode(kControlRequestFrame, request),
+                  std::chrono::steady_clock::now() + kAttemptBound);
 }
 
 Result<std::string> ControlClient::Receive(TimePoint deadline) {

@@ -37,8 +37,8 @@ void Dialer::Try() {
     done(std::move(attempt_));
   };
   events.on_close = [this](const Status& why) { Failed(why); };
-  attempt_ = std::make_unique<Connection>(loop_, *std::move(socket), Connection::Side::kClient, Handshake::Client(party_),
-                                          std::move(events));
+  attempt_ = std::make_unique<Connection>(loop_, *std::move(socket), Connection::Side::kClient,
+                                          Handshake::Client(party_), std::move(events));
   timer_.Once(kAttemptBound);
 }
 

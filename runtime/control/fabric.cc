@@ -29,7 +29,8 @@ enum FabricFrame : uint16_t {
 constexpr uint32_t kEverybody = 0xffffffff;
 constexpr size_t kEnvelopeBytes = 10;
 constexpr milliseconds kLeaveBound{1000};
-constexpr milliseconds kHostGrace{5000};  // the host's own bound, which can name the missing ranks, comes first
+constexpr milliseconds kHostGrace{
+    5000};  // the host's own bound, which can name the missing ranks, comes first
 
 std::string Envelope(int from, uint32_t to, uint16_t type, std::string_view message) {
   std::string out;
@@ -76,7 +77,7 @@ class Fabric::Impl {
     int rank = -1;
     std::vector<int> covers;  // the ranks that are reached through it
     std::unique_ptr<Connection> connection;
-    bool ready = false;       // a child: all below it are connected
+    bool ready = false;  // a child: all below it are connected
     int silent_ticks = 0;
     PeerState state = PeerState::kAlive;
   };
@@ -108,7 +109,9 @@ class Fabric::Impl {
   void LinkState(Link* link, PeerState state, const std::string& why);
   void PeerFrame(bool from_parent, const std::string& payload);
   enum class Tell : uint8_t { kUp, kDown, kNobody };
-  Tell TellBelow() const { return options_.rank == 0 ? Tell::kDown : Tell::kUp; }  // of what is known from below
+  Tell TellBelow() const {
+    return options_.rank == 0 ? Tell::kDown : Tell::kUp;
+  }  // of what is known from below
   void Update(int rank, const std::string& why, Tell tell);
   bool Below(int rank) const { return branch_.contains(rank); }
 
@@ -123,9 +126,9 @@ class Fabric::Impl {
   std::map<int, std::unique_ptr<Connection>> early_;  // children that came before the host's word
   Link parent_;
   std::map<int, Link> children_;
-  std::map<int, int> branch_;      // a rank below this one → the child that leads to it
-  std::vector<PeerState> told_;    // by others, of each rank
-  std::vector<PeerState> state_;   // as told to the session
+  std::map<int, int> branch_;     // a rank below this one → the child that leads to it
+  std::vector<PeerState> told_;   // by others, of each rank
+  std::vector<PeerState> state_;  // as told to the session
   Timer bound_, tick_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
@@ -133,7 +136,12 @@ class Fabric::Impl {
 // ---- Opening -------------------------------------------------------------------------------------------------------------------------
 
 HandshakeParty Fabric::Impl::Party(Role self, Role peer, int peer_rank) const {
-  return {self,          peer, options_.key, options_.session, static_cast<uint32_t>(options_.rank), static_cast<uint32_t>(peer_rank),
+  return {self,
+          peer,
+          options_.key,
+          options_.session,
+          static_cast<uint32_t>(options_.rank),
+          static_cast<uint32_t>(peer_rank),
           options_.token};
 }
 
@@ -147,18 +155,22 @@ void Fabric::Impl::Start() {
   }
   if (options_.rendezvous.empty()) {
     if (options_.world_size == 1) return BecomeReady();
-    return FailOpen(Code::kInvalid, "there is no host process to meet the other members at (SLURM_CAIRN_RENDEZVOUS is not set)");
+    return FailOpen(
+        Code::kInvalid,
+        "there is no host process to meet the other members at (SLURM_CAIRN_RENDEZVOUS is not set)");
   }
-  Registration registration{options_.rank, options_.world_size, options_.node, options_.open_bound.count(), "", {}};
+  Registration registration{
+      options_.rank, options_.world_size, options_.node, options_.open_bound.count(), "", {}};
   if (options_.world_size > 1) Listen(&registration);
-  dialer_ = std::make_unique<Dialer>(loop_, SplitAddresses(options_.rendezvous), Party(Role::kMember, Role::kHost, 0),
-                                     [this, registration](Result<std::unique_ptr<Connection>> connection) {
-                                       if (!connection.ok()) {
-                                         return FailOpen(connection.status().code(),
-                                                         "the host process refused this member: " + connection.status().message());
-                                       }
-                                       HostConnected(*std::move(connection), registration);
-                                     });
+  dialer_ = std::make_unique<Dialer>(
+      loop_, SplitAddresses(options_.rendezvous), Party(Role::kMember, Role::kHost, 0),
+      [this, registration](Result<std::unique_ptr<Connection>> connection) {
+        if (!connection.ok()) {
+          return FailOpen(connection.status().code(),
+                          "the host process refused this member: " + connection.status().message());
+        }
+        HostConnected(*std::move(connection), registration);
+      });
   bound_.Once(options_.open_bound + kHostGrace);
 }
 
@@ -190,7 +202,8 @@ void Fabric::Impl::HostConnected(std::unique_ptr<Connection> connection, const R
   events.on_frame = [this](uint16_t type, std::string payload) { HostFrame(type, std::move(payload)); };
   events.on_close = [this](const Status& why) {
     host_.reset();
-    if (phase_ == Phase::kRendezvous) FailOpen(Code::kUnavailable, "the host process closed the connection: " + why.message());
+    if (phase_ == Phase::kRendezvous)
+      FailOpen(Code::kUnavailable, "the host process closed the connection: " + why.message());
   };
   host_->SetEvents(std::move(events));
   host_->Send(kRendezvousRegister, EncodeRegistration(registration));
@@ -222,18 +235,17 @@ void Fabric::Impl::Assigned(Assignment assignment) {
     parent_.rank = assignment.parent;
     parent_.covers = {0};
     if (assignment.parent != 0) parent_.covers.push_back(assignment.parent);
-    dialer_ = std::make_unique<Dialer>(loop_, std::move(assignment.parent_addresses),
-                                       Party(Role::kChild, Role::kParent, assignment.parent),
-                                       [this](Result<std::unique_ptr<Connection>> connection) {
-                                         if (!connection.ok()) {
-                                           return FailOpen(connection.status().code(), connection.status()
-                                                                                           .Annotate("rank " + std::to_string(parent_.rank))
-                                                                                           .message());
-                                         }
-                                         Attach(&parent_, *std::move(connection));
-                                         dialer_.reset();
-                                         CheckReady();
-                                       });
+    dialer_ = std::make_unique<Dialer>(
+        loop_, std::move(assignment.parent_addresses), Party(Role::kChild, Role::kParent, assignment.parent),
+        [this](Result<std::unique_ptr<Connection>> connection) {
+          if (!connection.ok()) {
+            return FailOpen(connection.status().code(),
+                            connection.status().Annotate("rank " + std::to_string(parent_.rank)).message());
+          }
+          Attach(&parent_, *std::move(connection));
+          dialer_.reset();
+          CheckReady();
+        });
   }
   tick_.Every(options_.heartbeat);
   CheckReady();
@@ -248,7 +260,8 @@ void Fabric::Impl::ChildConnected(std::unique_ptr<Connection> connection) {
   const auto child = children_.find(rank);
   if (phase_ != Phase::kConnecting || child == children_.end() || child->second.connection) {
     if (callbacks_.on_refused) {
-      callbacks_.on_refused("refused a connection of rank " + std::to_string(rank) + ", which is not awaited here");
+      callbacks_.on_refused("refused a connection of rank " + std::to_string(rank) +
+                            ", which is not awaited here");
     }
     return;
   }
@@ -257,10 +270,13 @@ void Fabric::Impl::ChildConnected(std::unique_ptr<Connection> connection) {
 
 void Fabric::Impl::Attach(Link* link, std::unique_ptr<Connection> connection) {
   ConnectionEvents events;
-  events.on_frame = [this, link](uint16_t type, std::string payload) { LinkFrame(link, type, std::move(payload)); };
+  events.on_frame = [this, link](uint16_t type, std::string payload) {
+    LinkFrame(link, type, std::move(payload));
+  };
   events.on_close = [this, link](const Status& why) {
     if (phase_ == Phase::kConnecting) {
-      return FailOpen(Code::kUnavailable, "rank " + std::to_string(link->rank) + " ended before all members were there");
+      return FailOpen(Code::kUnavailable,
+                      "rank " + std::to_string(link->rank) + " ended before all members were there");
     }
     LinkState(link, PeerState::kGone, why.message());
   };
@@ -298,7 +314,8 @@ void Fabric::Impl::OpenBoundPassed() {
   if (phase_ == Phase::kRendezvous) {
     if (host_) return FailOpen(Code::kTimeout, "the host process did not tell where the other members are");
     return FailOpen(Code::kTimeout,
-                    "the host process does not answer: " + (dialer_ ? dialer_->last_error().message() : std::string("no connection")));
+                    "the host process does not answer: " +
+                        (dialer_ ? dialer_->last_error().message() : std::string("no connection")));
   }
   std::vector<int> missing;
   for (const auto& [rank, link] : children_) {
@@ -311,7 +328,8 @@ void Fabric::Impl::OpenBoundPassed() {
 
 Status Fabric::Impl::SendTo(int rank, uint16_t type, std::string_view payload) {
   if (payload.size() > kMaxMessageBytes || rank < 0 || rank >= options_.world_size) {
-    return Status(Code::kInvalid, "a message of " + std::to_string(payload.size()) + " bytes to rank " + std::to_string(rank));
+    return Status(Code::kInvalid, "a message of " + std::to_string(payload.size()) + " bytes to rank " +
+                                      std::to_string(rank));
   }
   if (phase_ != Phase::kReady) return Status(Code::kUnavailable, "the session is not open");
   if (rank == options_.rank) {
@@ -320,7 +338,8 @@ Status Fabric::Impl::SendTo(int rank, uint16_t type, std::string_view payload) {
   }
   Link* link = Towards(rank);
   if (Final(state(rank)) || link == nullptr || !link->connection) {
-    return Status(Code::kUnavailable, "rank " + std::to_string(rank) + " is " + std::string(PeerStateName(state(rank))));
+    return Status(Code::kUnavailable,
+                  "rank " + std::to_string(rank) + " is " + std::string(PeerStateName(state(rank))));
   }
   link->connection->Send(kMessage, Envelope(options_.rank, static_cast<uint32_t>(rank), type, payload));
   return OkStatus();
@@ -328,7 +347,8 @@ Status Fabric::Impl::SendTo(int rank, uint16_t type, std::string_view payload) {
 
 Status Fabric::Impl::Broadcast(uint16_t type, std::string_view payload) {
   if (payload.size() > kMaxMessageBytes || options_.rank != 0) {
-    return Status(Code::kInvalid, "a broadcast of " + std::to_string(payload.size()) + " bytes from rank " + std::to_string(options_.rank));
+    return Status(Code::kInvalid, "a broadcast of " + std::to_string(payload.size()) + " bytes from rank " +
+                                      std::to_string(options_.rank));
   }
   if (phase_ != Phase::kReady) return Status(Code::kUnavailable, "the session is not open");
   SendDown(kMessage, Envelope(0, kEverybody, type, payload));
@@ -433,7 +453,8 @@ void Fabric::Impl::LinkState(Link* link, PeerState state, const std::string& why
   link->state = state;
   if (state == PeerState::kGone) link->connection.reset();
   for (int rank : link->covers) {
-    Update(rank, rank == link->rank ? why : "its way leads through rank " + std::to_string(link->rank) + ": " + why,
+    Update(rank,
+           rank == link->rank ? why : "its way leads through rank " + std::to_string(link->rank) + ": " + why,
            link == &parent_ ? Tell::kDown : TellBelow());
   }
 }
@@ -456,7 +477,8 @@ void Fabric::Impl::Update(int rank, const std::string& why, Tell tell) {
   PeerState now = told_[static_cast<size_t>(rank)];
   const Link* link = Towards(rank);
   if (link != nullptr && std::find(link->covers.begin(), link->covers.end(), rank) != link->covers.end()) {
-    const bool cut_off = link->state == PeerState::kLeft && link->rank != rank;  // the rank that led to it has left
+    const bool cut_off =
+        link->state == PeerState::kLeft && link->rank != rank;  // the rank that led to it has left
     now = std::max(now, cut_off ? PeerState::kGone : link->state);
   }
   if (Final(known) || now == known) return;
@@ -510,9 +532,13 @@ Fabric::Fabric(Loop* loop, FabricOptions options, FabricCallbacks callbacks)
     : impl_(std::make_unique<Impl>(loop, std::move(options), std::move(callbacks))) {}
 Fabric::~Fabric() = default;
 
-Status Fabric::SendTo(int rank, uint16_t type, std::string_view payload) { return impl_->SendTo(rank, type, payload); }
+Status Fabric::SendTo(int rank, uint16_t type, std::string_view payload) {
+  return impl_->SendTo(rank, type, payload);
+}
 Status Fabric::Broadcast(uint16_t type, std::string_view payload) { return impl_->Broadcast(type, payload); }
-Status Fabric::SendToHost(uint16_t type, std::string_view payload) { return impl_->SendToHost(type, payload); }
+Status Fabric::SendToHost(uint16_t type, std::string_view payload) {
+  return impl_->SendToHost(type, payload);
+}
 PeerState Fabric::peer_state(int rank) const { return impl_->state(rank); }
 void Fabric::Leave(std::function<void()> done) { impl_->Leave(std::move(done)); }
 

@@ -39,11 +39,12 @@ Status FrameDecoder::Feed(std::string_view bytes, std::vector<Frame>* frames) {
     const uint64_t sequence = GetWire<uint64_t>(header, 8);
     // Checked before the payload is awaited, so that a forged length neither stalls the connection nor fills the memory.
     if (length > max_payload_bytes_) {
-      failed_ = Status(Code::kInvalid, "a frame of " + std::to_string(length) + " bytes is larger than the limit of " +
+      failed_ = Status(Code::kInvalid, "a frame of " + std::to_string(length) +
+                                           " bytes is larger than the limit of " +
                                            std::to_string(max_payload_bytes_));
     } else if (version != kFrameVersion) {
-      failed_ = Status(Code::kInvalid, "a frame has version " + std::to_string(version) + ", this program speaks " +
-                                           std::to_string(kFrameVersion));
+      failed_ = Status(Code::kInvalid, "a frame has version " + std::to_string(version) +
+                                           ", this program speaks " + std::to_string(kFrameVersion));
     } else if (sequence != sequence_) {
       failed_ = Status(Code::kInvalid, "frame " + std::to_string(sequence) + " came where " +
                                            std::to_string(sequence_) + " was due");
@@ -54,7 +55,8 @@ Status FrameDecoder::Feed(std::string_view bytes, std::vector<Frame>* frames) {
     Mac mac;
     std::memcpy(mac.data(), payload.data() + length, mac.size());
     if (!SameMac(mac, ComputeMac(key_, header, payload))) {
-      failed_ = Status(Code::kInvalid, "frame " + std::to_string(sequence) + " does not carry its sender's MAC");
+      failed_ =
+          Status(Code::kInvalid, "frame " + std::to_string(sequence) + " does not carry its sender's MAC");
       return failed_;
     }
     frames->push_back({GetWire<uint16_t>(header, 4), std::string(payload)});

@@ -35,15 +35,17 @@ Mac ToMac(std::string_view bytes) {
 // What a stranger sent, fit for a log line.
 std::string Printable(std::string_view text) {
   std::string out(text.substr(0, 64));
-  std::replace_if(out.begin(), out.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return out;
 }
 
 }  // namespace
 
 std::string_view RefusalName(Refusal refusal) {
-  static constexpr std::string_view kNames[] = {"none",       "garbage",     "another life", "another session",
-                                                "wrong role", "wrong token", "too slow",     "too many"};
+  static constexpr std::string_view kNames[] = {
+      "none",       "garbage",     "another life", "another session",
+      "wrong role", "wrong token", "too slow",     "too many"};
   return kNames[static_cast<size_t>(refusal)];
 }
 
@@ -119,12 +121,13 @@ Result<std::string> Handshake::TakeHello() {
     return Refuse(Refusal::kOtherLife, "a member of " + Printable(key) + " tried to join " + party_.key);
   }
   if (!party_.session.empty() && session_ != party_.session) {
-    return Refuse(Refusal::kOtherSession, "a member of session " + Printable(session_) +
-                                              " tried to join session " + party_.session);
+    return Refuse(Refusal::kOtherSession,
+                  "a member of session " + Printable(session_) + " tried to join session " + party_.session);
   }
   if (wanted_role != party_.self || wanted_rank != party_.rank ||
       std::find(accepts_.begin(), accepts_.end(), peer_role_) == accepts_.end()) {
-    return Refuse(Refusal::kWrongRole, "rank " + std::to_string(peer_rank_) + " looked for somebody else here");
+    return Refuse(Refusal::kWrongRole,
+                  "rank " + std::to_string(peer_rank_) + " looked for somebody else here");
   }
   secret_ = peer_role_ == Role::kControl ? party_.token.ControlKey() : party_.token;
   const std::string nonce = Nonce();

@@ -84,7 +84,8 @@ Result<std::unique_ptr<Loop>> Loop::Start(const std::string& name) {
 
 Loop::~Loop() {
   if (impl_->InForkedChild()) {
-    static_cast<void>(impl_.release());  // its thread does not exist here; a joinable std::thread must not be destroyed
+    static_cast<void>(
+        impl_.release());  // its thread does not exist here; a joinable std::thread must not be destroyed
     return;
   }
   {
@@ -152,7 +153,8 @@ void Timer::Once(std::chrono::milliseconds delay) {
 void Timer::Every(std::chrono::milliseconds interval) {
   uv_update_time(handle_->timer.loop);
   const auto ms = static_cast<uint64_t>(std::max<int64_t>(interval.count(), 1));
-  uv_timer_start(&handle_->timer, [](uv_timer_t* t) { static_cast<Handle*>(t->data)->fn(); }, ms, ms);
+  uv_timer_start(
+      &handle_->timer, [](uv_timer_t* t) { static_cast<Handle*>(t->data)->fn(); }, ms, ms);
 }
 
 void Timer::Stop() { uv_timer_stop(&handle_->timer); }

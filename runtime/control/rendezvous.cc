@@ -39,12 +39,9 @@ std::string EncodeRegistration(const Registration& r) {
 
 Result<Registration> DecodeRegistration(std::string_view payload) {
   return FromCbor(payload, "registration", [](const json& j) {
-    return Registration{j.at("rank").get<int>(),
-                        j.at("world_size").get<int>(),
-                        j.at("node").get<std::string>(),
-                        j.at("open_bound_ms").get<int64_t>(),
-                        j.at("local").get<std::string>(),
-                        j.at("addresses").get<std::vector<std::string>>()};
+    return Registration{j.at("rank").get<int>(),          j.at("world_size").get<int>(),
+                        j.at("node").get<std::string>(),  j.at("open_bound_ms").get<int64_t>(),
+                        j.at("local").get<std::string>(), j.at("addresses").get<std::vector<std::string>>()};
   });
 }
 
@@ -73,8 +70,9 @@ Status RendezvousTable::Add(Registration r) {
   }
   const int rank = r.rank;
   if (!members_.emplace(rank, std::move(r)).second) {
-    return Status(Code::kExists, "rank " + std::to_string(rank) +
-                                     " has opened this session already: each rank opens a session of a name once");
+    return Status(Code::kExists,
+                  "rank " + std::to_string(rank) +
+                      " has opened this session already: each rank opens a session of a name once");
   }
   return OkStatus();
 }

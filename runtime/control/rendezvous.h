@@ -35,8 +35,8 @@ struct Assignment {
     int rank = 0;
     std::vector<int> covers;  // the ranks reached through it, itself included
   };
-  int parent = -1;                             // -1: this is rank 0
-  std::vector<std::string> parent_addresses;   // in the order of trial
+  int parent = -1;                            // -1: this is rank 0
+  std::vector<std::string> parent_addresses;  // in the order of trial
   std::vector<Child> children;
 };
 std::string EncodeAssignment(const Assignment& a);
@@ -58,7 +58,8 @@ class RendezvousTable {
  private:
   int world_size_ = 0;
   std::map<int, Registration> members_;
-  mutable std::map<std::string, std::vector<int>> nodes_;  // ranks of each node in order; filled by the first Assign
+  mutable std::map<std::string, std::vector<int>>
+      nodes_;  // ranks of each node in order; filled by the first Assign
 };
 
 // "ranks 3, 5 and 12 more", "rank 7".

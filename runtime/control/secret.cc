@@ -37,7 +37,8 @@ std::string Secret::Hex() const {
 
 Secret Secret::Derive(std::string_view context) const {
   Secret s;
-  crypto_generichash(s.bytes.data(), s.bytes.size(), Bytes(context), context.size(), bytes.data(), bytes.size());
+  crypto_generichash(s.bytes.data(), s.bytes.size(), Bytes(context), context.size(), bytes.data(),
+                     bytes.size());
   return s;
 }
 

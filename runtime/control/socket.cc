@@ -64,7 +64,8 @@ Result<Address> Address::Parse(std::string_view text) {
   Address a;
   if (text.starts_with('@')) {
     auto* un = As<sockaddr_un>(&a);
-    if (text.size() > sizeof(un->sun_path)) return Status(Code::kInvalid, "the socket name is too long: " + std::string(text));
+    if (text.size() > sizeof(un->sun_path))
+      return Status(Code::kInvalid, "the socket name is too long: " + std::string(text));
     un->sun_family = AF_UNIX;
     std::memcpy(un->sun_path + 1, text.data() + 1, text.size() - 1);
     a.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size());
@@ -75,11 +76,14 @@ Result<Address> Address::Parse(std::string_view text) {
   if (colon == std::string_view::npos) return bad;
   uint16_t port = 0;
   const char* end = text.data() + text.size();
-  if (auto [at, error] = std::from_chars(text.data() + colon + 1, end, port); error != std::errc() || at != end) return bad;
+  if (auto [at, error] = std::from_chars(text.data() + colon + 1, end, port);
+      error != std::errc() || at != end)
+    return bad;
   std::string host(text.substr(0, colon));
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
     a = TcpAddress(AF_INET6, port);
-    if (inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &As<sockaddr_in6>(&a)->sin6_addr) != 1) return bad;
+    if (inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &As<sockaddr_in6>(&a)->sin6_addr) != 1)
+      return bad;
   } else {
     a = TcpAddress(AF_INET, port);
     if (inet_pton(AF_INET, host.c_str(), &As<sockaddr_in>(&a)->sin_addr) != 1) return bad;
@@ -99,7 +103,8 @@ std::vector<std::string> SplitAddresses(std::string_view text) {
 
 Result<Socket> Listen(const Address& address) {
   CAIRN_ASSIGN_OR_RETURN(Socket s, NewSocket(address.storage.ss_family));
-  if (bind(s.fd(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 || listen(s.fd(), kBacklog) != 0) {
+  if (bind(s.fd(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 ||
+      listen(s.fd(), kBacklog) != 0) {
     return Status::FromErrno(errno, "listen");
   }
   return s;
@@ -110,9 +115,11 @@ Result<Socket> ListenTcp(const std::string& host, uint16_t first_port, uint16_t 
   for (uint32_t port = first_port; port <= last_port; ++port) {
     std::vector<Address> candidates;
     if (host.empty()) {
-      candidates = {TcpAddress(AF_INET6, static_cast<uint16_t>(port)), TcpAddress(AF_INET, static_cast<uint16_t>(port))};
+      candidates = {TcpAddress(AF_INET6, static_cast<uint16_t>(port)),
+                    TcpAddress(AF_INET, static_cast<uint16_t>(port))};
     } else {
-      const std::string bracketed = host.find(':') == std::string::npos || host.front() == '[' ? host : "[" + host + "]";
+      const std::string bracketed =
+          host.find(':') == std::string::npos || host.front() == '[' ? host : "[" + host + "]";
       CAIRN_ASSIGN_OR_RETURN(Address a, Address::Parse(bracketed + ":" + std::to_string(port)));
       candidates = {a};
     }
@@ -129,12 +136,14 @@ uint16_t LocalPort(const Socket& socket) {
   Address a;
   a.size = sizeof(a.storage);
   if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&a.storage), &a.size) != 0) return 0;
-  return ntohs(a.storage.ss_family == AF_INET6 ? As<sockaddr_in6>(&a)->sin6_port : As<sockaddr_in>(&a)->sin_port);
+  return ntohs(a.storage.ss_family == AF_INET6 ? As<sockaddr_in6>(&a)->sin6_port
+                                               : As<sockaddr_in>(&a)->sin_port);
 }
 
 Result<Socket> StartConnect(const Address& address) {
   CAIRN_ASSIGN_OR_RETURN(Socket s, NewSocket(address.storage.ss_family));
-  if (connect(s.fd(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 && errno != EINPROGRESS) {
+  if (connect(s.fd(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 &&
+      errno != EINPROGRESS) {
     return Status::FromErrno(errno, "connect");
   }
   return s;
@@ -160,7 +169,8 @@ std::vector<std::string> ReachableAddresses(uint16_t port, const std::string& in
     } else {
       continue;
     }
-    ((i->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : reachable).push_back(address + ":" + std::to_string(port));
+    ((i->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : reachable)
+        .push_back(address + ":" + std::to_string(port));
   }
   freeifaddrs(list);
   reachable.insert(reachable.end(), loopback.begin(), loopback.end());
@@ -170,11 +180,13 @@ std::vector<std::string> ReachableAddresses(uint16_t port, const std::string& in
 Status CheckPeerUser(const Socket& socket) {
   sockaddr_storage local{};
   socklen_t size = sizeof(local);
-  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&local), &size) != 0) return Status::FromErrno(errno, "getsockname");
+  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&local), &size) != 0)
+    return Status::FromErrno(errno, "getsockname");
   if (local.ss_family != AF_UNIX) return OkStatus();
   ucred peer{};
   size = sizeof(peer);
-  if (getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return Status::FromErrno(errno, "SO_PEERCRED");
+  if (getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return Status::FromErrno(errno, "SO_PEERCRED");
   if (peer.uid == geteuid()) return OkStatus();
   return Status(Code::kPermission, "a process of uid " + std::to_string(peer.uid) + " tried to connect");
 }

@@ -12,7 +12,8 @@ namespace cairn {
 
 template <std::unsigned_integral T>
 void PutWire(std::string* out, T value) {
-  for (size_t i = 0; i < sizeof(T); ++i) out->push_back(static_cast<char>(static_cast<uint64_t>(value) >> (8 * i)));
+  for (size_t i = 0; i < sizeof(T); ++i)
+    out->push_back(static_cast<char>(static_cast<uint64_t>(value) >> (8 * i)));
 }
 
 // bytes.size() ≥ at + sizeof(T).

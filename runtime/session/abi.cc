@@ -5,8 +5,8 @@
 #include <mutex>
 #include <set>
 
-#include "runtime/io/fork_guard.h"
 #include "runtime/include/cairn/cairn.h"
+#include "runtime/io/fork_guard.h"
 #include "runtime/session/session.h"
 
 struct cairn_session {

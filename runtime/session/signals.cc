@@ -9,8 +9,8 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/io/fork_guard.h"
 #include "runtime/include/cairn/cairn.h"
+#include "runtime/io/fork_guard.h"
 
 namespace cairn {
 namespace {

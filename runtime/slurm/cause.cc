@@ -16,7 +16,8 @@ std::string WhyStay(const JobRecord& record, bool cancelling_partition) {
 }  // namespace
 
 std::string_view CauseName(Cause cause) {
-  static constexpr std::string_view kNames[] = {"unknown", "preempted", "time limit", "requeued", "cancelled"};
+  static constexpr std::string_view kNames[] = {"unknown", "preempted", "time limit", "requeued",
+                                                "cancelled"};
   return kNames[static_cast<size_t>(cause)];
 }
 
@@ -37,7 +38,8 @@ CauseReport ClassifyCause(const JobRecord* record, const CauseContext& context) 
     const std::string stay = WhyStay(r, cancelling);
     return {Cause::kPreempted, kill, stay.empty(), "the job was preempted" + stay};
   }
-  if (r.state != "RUNNING") return {Cause::kCancelled, std::nullopt, false, "the job was cancelled or has ended (" + r.state + ")"};
+  if (r.state != "RUNNING")
+    return {Cause::kCancelled, std::nullopt, false, "the job was cancelled or has ended (" + r.state + ")"};
   if (r.preempt_time) {
     std::optional<int64_t> deadline = r.end_time;
     if (context.partition) {

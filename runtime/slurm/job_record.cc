@@ -82,7 +82,8 @@ JobRecord ToRecord(const std::map<std::string, std::string, std::less<>>& fields
   JobRecord r;
   r.job_id = Number<uint32_t>(text("JobId")).value_or(0);
   r.array_job_id = Number<uint32_t>(text("ArrayJobId"));
-  r.array_task_id = Number<uint32_t>(text("ArrayTaskId"));  // a range while tasks are pending: no task's own record
+  r.array_task_id =
+      Number<uint32_t>(text("ArrayTaskId"));  // a range while tasks are pending: no task's own record
   r.het_job_id = Number<uint32_t>(text("HetJobId"));
   r.het_job_offset = Number<uint32_t>(text("HetJobOffset"));
   r.name = text("JobName");
@@ -123,7 +124,8 @@ Result<JobRecord> ParseJobRecord(std::string_view text, uint32_t job_id) {
 Result<PartitionRecord> ParsePartitionRecord(std::string_view text) {
   const auto fields = Fields(Trim(text.substr(0, text.find('\n'))));
   const auto name = fields.find("PartitionName");
-  if (name == fields.end()) return Status(Code::kInvalid, "scontrol did not answer with a partition's record");
+  if (name == fields.end())
+    return Status(Code::kInvalid, "scontrol did not answer with a partition's record");
   PartitionRecord r{name->second, std::chrono::seconds(0), ""};
   if (const auto grace = fields.find("GraceTime"); grace != fields.end()) {
     r.grace_time = Span(grace->second).value_or(std::chrono::seconds(0));

@@ -10,8 +10,8 @@ std::string Job(const std::string& target) { return "job " + target; }
 // The requeue makes Slurm send SIGTERM to every process of the job, and a scontrol that is just running is one: it is run again.
 constexpr int kTries = 3;
 
-void ReadRecord(CommandRunner* runner, uint32_t job_id, std::chrono::milliseconds bound, std::function<void(Result<JobRecord>)> done,
-                int tries = kTries) {
+void ReadRecord(CommandRunner* runner, uint32_t job_id, std::chrono::milliseconds bound,
+                std::function<void(Result<JobRecord>)> done, int tries = kTries) {
   runner->Run({"scontrol", "show", "job", "-o", std::to_string(job_id)}, bound,
               [=, done = std::move(done)](Result<std::string> text) {
                 if (text.ok()) return done(ParseJobRecord(*text, job_id));
@@ -20,19 +20,23 @@ void ReadRecord(CommandRunner* runner, uint32_t job_id, std::chrono::millisecond
               });
 }
 
-RequeueResult ReadBack(const Result<JobRecord>& record, int our_restart, const std::string& target, const Status& called) {
+RequeueResult ReadBack(const Result<JobRecord>& record, int our_restart, const std::string& target,
+                       const Status& called) {
   const std::string by_hand = "resubmit it, or try: scontrol requeue " + target;
   if (record.ok() && record->restarts > our_restart) {
-    return {true, Job(target) + " is requeued and will resume; Slurm holds it for two minutes, which its owner may end with: scontrol update JobId=" +
+    return {true, Job(target) +
+                      " is requeued and will resume; Slurm holds it for two minutes, which its owner may end "
+                      "with: scontrol update JobId=" +
                       target + " StartTime=now+2"};
   }
   if (!called.ok()) return {false, Job(target) + " was not requeued: " + called.message() + "; " + by_hand};
   if (!record.ok()) {
-    return {false, "scontrol took the requeue of " + Job(target) + ", but its state could not be read back (" + record.status().message() +
+    return {false, "scontrol took the requeue of " + Job(target) +
+                       ", but its state could not be read back (" + record.status().message() +
                        "): look at it with: squeue -j " + target};
   }
-  return {false, "scontrol reported the requeue of " + Job(target) + " as done, but its record says " + record->state + " with Restarts=" +
-                     std::to_string(record->restarts) + "; " + by_hand};
+  return {false, "scontrol reported the requeue of " + Job(target) + " as done, but its record says " +
+                     record->state + " with Restarts=" + std::to_string(record->restarts) + "; " + by_hand};
 }
 
 }  // namespace
@@ -58,7 +62,8 @@ void Requeue(CommandRunner* runner, uint32_t job_id, int our_restart, std::chron
              std::function<void(RequeueResult)> done) {
   ReadRecord(runner, job_id, bound, [=, done = std::move(done)](Result<JobRecord> record) {
     if (!record.ok()) {
-      return done({false, Job(std::to_string(job_id)) + " is not requeued: its record cannot be read (" + record.status().message() + ")"});
+      return done({false, Job(std::to_string(job_id)) + " is not requeued: its record cannot be read (" +
+                              record.status().message() + ")"});
     }
     const std::string target = RequeueTarget(*record);
     if (const std::string why = WhyNotRequeue(*record, our_restart); !why.empty()) {

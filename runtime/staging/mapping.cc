@@ -35,25 +35,29 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
-Result<Mapping> Mapping::Make(int fd, uint64_t bytes, const std::string& name, const MayTakeFunction& may_take) {
+Result<Mapping> Mapping::Make(int fd, uint64_t bytes, const std::string& name,
+                              const MayTakeFunction& may_take) {
   if (bytes == 0) return Status(Code::kInvalid, "mapping " + name + ": no bytes");
   const uint64_t whole = WholePages(bytes);
   const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
   void* address = mmap(nullptr, whole, PROT_READ | PROT_WRITE, flags, fd, 0);
-  if (address == MAP_FAILED) return Status::FromErrno(errno, "map " + std::to_string(whole) + " bytes for " + name);
+  if (address == MAP_FAILED)
+    return Status::FromErrno(errno, "map " + std::to_string(whole) + " bytes for " + name);
   Mapping mapping;
   mapping.data_ = static_cast<std::byte*>(address);
   mapping.size_bytes_ = bytes;
   // A child would keep the pages alive, and copy on write would turn each store of the next snapshot into a page fault.
-  if (madvise(address, whole, MADV_DONTFORK) != 0) return Status::FromErrno(errno, "madvise(DONTFORK) of " + name);
+  if (madvise(address, whole, MADV_DONTFORK) != 0)
+    return Status::FromErrno(errno, "madvise(DONTFORK) of " + name);
   if (fd < 0) madvise(address, whole, MADV_HUGEPAGE);  // a hint: refused where the kernel has none
   for (uint64_t done = 0; done < bytes; done += kChunkBytes) {
     const uint64_t chunk = std::min(kChunkBytes, bytes - done);
     CAIRN_RETURN_IF_ERROR(may_take(chunk));
     if (fd >= 0) {
-      if (const int error = posix_fallocate(fd, static_cast<off_t>(done), static_cast<off_t>(chunk)); error != 0) {
-        return Status::FromErrno(error, "allocate " + name + " in the local tier, at byte " + std::to_string(done) + " of " +
-                                            std::to_string(bytes));
+      if (const int error = posix_fallocate(fd, static_cast<off_t>(done), static_cast<off_t>(chunk));
+          error != 0) {
+        return Status::FromErrno(error, "allocate " + name + " in the local tier, at byte " +
+                                            std::to_string(done) + " of " + std::to_string(bytes));
       }
     }
     for (uint64_t page = 0; page < chunk; page += PageBytes()) {

@@ -56,9 +56,9 @@ class LeaderTest : public ::testing::Test {
 };
 
 TEST_F(LeaderTest, ASaveThatEndsNamesTheRequestsThatItAnswers) {
-  ReachStaging();                       // request 1
-  Ask(kTriggerRequest, 26);             // 2 follows
-  Ask(kTriggerInterval, 26);            // 3 is served by what is under way
+  ReachStaging();             // request 1
+  Ask(kTriggerRequest, 26);   // 2 follows
+  Ask(kTriggerInterval, 26);  // 3 is served by what is under way
   EXPECT_EQ(leader.requests(), 3u);
   const auto end = Of<SaveEnded>(leader.OnMessage(1, Failed{1, "no room"}, At(27)));
   ASSERT_EQ(end.size(), 1u);

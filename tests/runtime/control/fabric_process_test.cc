@@ -71,7 +71,8 @@ class Process {
       }
       if (!fabric->SendToLeader(type, text).ok()) _exit(1);
     };
-    loop->Run([&] { fabric = std::make_unique<Fabric>(loop.get(), std::move(options), std::move(callbacks)); });
+    loop->Run(
+        [&] { fabric = std::make_unique<Fabric>(loop.get(), std::move(options), std::move(callbacks)); });
     for (;;) pause();
   }
 

@@ -70,7 +70,10 @@ TEST(Fabric, KeepsTheOrderOfASendersMessages) {
   World world;
   ASSERT_TRUE(world.AwaitReady());
   for (int i = 0; i < 200; ++i) {
-    ASSERT_TRUE(world[5].Do([&](Fabric* f) { return f->SendToLeader(static_cast<uint16_t>(i), std::string(1000, 'x')); }).ok());
+    ASSERT_TRUE(
+        world[5]
+            .Do([&](Fabric* f) { return f->SendToLeader(static_cast<uint16_t>(i), std::string(1000, 'x')); })
+            .ok());
   }
   for (uint16_t i = 0; i < 200; ++i) {
     const auto e = world[0].Await([](const Event& m) { return m.kind == Event::kMessage; });
@@ -254,7 +257,8 @@ TEST(Fabric, IsNotDisturbedByGarbageOnTheHostsPort) {
     Disturb(world.host.port, bytes);
   }
   Disturb(world.host.port, std::string("CAIRN\0\0\1", 8) + std::string(600, '\xff'));
-  const Socket half_open = std::move(*StartConnect(*Address::Parse("127.0.0.1:" + std::to_string(world.host.port))));
+  const Socket half_open =
+      std::move(*StartConnect(*Address::Parse("127.0.0.1:" + std::to_string(world.host.port))));
   ASSERT_TRUE(world.AwaitReady());
   ASSERT_TRUE(world[0].Do([](Fabric* f) { return f->Broadcast(7, "on"); }).ok());
   EXPECT_TRUE(world[5].AwaitMessage(0, 7, "on"));

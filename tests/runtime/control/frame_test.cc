@@ -115,7 +115,8 @@ TEST(Secret, RoundTripsThroughHex) {
 }
 
 TEST(Secret, RefusesWhatIsNoToken) {
-  for (const std::string& text : {std::string(), std::string(63, 'a'), std::string(66, 'a'), std::string(64, 'g')}) {
+  for (const std::string& text :
+       {std::string(), std::string(63, 'a'), std::string(66, 'a'), std::string(64, 'g')}) {
     EXPECT_EQ(Secret::FromHex(text).status().code(), Code::kInvalid) << text;
   }
 }

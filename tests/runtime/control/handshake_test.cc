@@ -111,8 +111,9 @@ TEST(Handshake, RefusesAnotherSession) {
 }
 
 TEST(Handshake, RefusesWrongRolesAndRanks) {
-  for (const auto& [self, peer, peer_rank] : {std::tuple{Role::kParent, Role::kParent, 3u}, std::tuple{Role::kMember, Role::kParent, 3u},
-                                              std::tuple{Role::kChild, Role::kHost, 3u}, std::tuple{Role::kChild, Role::kParent, 4u}}) {
+  for (const auto& [self, peer, peer_rank] :
+       {std::tuple{Role::kParent, Role::kParent, 3u}, std::tuple{Role::kMember, Role::kParent, 3u},
+        std::tuple{Role::kChild, Role::kHost, 3u}, std::tuple{Role::kChild, Role::kParent, 4u}}) {
     HandshakeParty party = Child();
     party.self = self;
     party.peer = peer;

@@ -49,7 +49,8 @@ TEST(Loop, BlocksAllSignalsInItsThread) {
   auto loop = Started();
   sigset_t mask;
   loop->Run([&] { pthread_sigmask(SIG_SETMASK, nullptr, &mask); });
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD, SIGCONT}) EXPECT_EQ(sigismember(&mask, signal), 1) << signal;
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD, SIGCONT})
+    EXPECT_EQ(sigismember(&mask, signal), 1) << signal;
   sigset_t own;
   pthread_sigmask(SIG_SETMASK, nullptr, &own);
   EXPECT_EQ(sigismember(&own, SIGTERM), 0);
@@ -143,7 +144,8 @@ TEST(Address, ParsesWhatCanBeConnectedTo) {
   EXPECT_TRUE(Address::Parse("10.0.0.7:4711").ok());
   EXPECT_TRUE(Address::Parse("[::1]:4711").ok());
   EXPECT_TRUE(Address::Parse("@name")->is_unix());
-  for (const char* text : {"", "10.0.0.7", "10.0.0.7:", "10.0.0.7:x", "10.0.0.7:70000", "nohost:1", "::1:4711"}) {
+  for (const char* text :
+       {"", "10.0.0.7", "10.0.0.7:", "10.0.0.7:x", "10.0.0.7:70000", "nohost:1", "::1:4711"}) {
     EXPECT_EQ(Address::Parse(text).status().code(), Code::kInvalid) << text;
   }
 }

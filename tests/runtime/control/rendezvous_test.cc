@@ -10,7 +10,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Registration Member(int rank, int world_size, const std::string& node) {
-  return {rank, world_size, node, 60000, "@local-" + std::to_string(rank), {"10.0.0." + std::to_string(rank) + ":1"}};
+  return {rank,
+          world_size,
+          node,
+          60000,
+          "@local-" + std::to_string(rank),
+          {"10.0.0." + std::to_string(rank) + ":1"}};
 }
 
 TEST(RendezvousTable, MakesATreeOfNodesUnderRankZero) {

@@ -35,13 +35,18 @@ class Member {
   explicit Member(FabricOptions options) : loop_(std::move(*Loop::Start("member"))) {
     FabricCallbacks callbacks;
     callbacks.on_ready = [this](Status s) { Add({Event::kReady, -1, 0, s.message(), s}); };
-    callbacks.on_message = [this](int from, uint16_t type, std::string p) { Add({Event::kMessage, from, type, std::move(p), {}}); };
+    callbacks.on_message = [this](int from, uint16_t type, std::string p) {
+      Add({Event::kMessage, from, type, std::move(p), {}});
+    };
     callbacks.on_peer = [this](int rank, PeerState s, const std::string&) {
       Add({Event::kPeer, rank, 0, std::string(PeerStateName(s)), {}});
     };
-    callbacks.on_host = [this](uint16_t type, std::string p) { Add({Event::kHost, -1, type, std::move(p), {}}); };
+    callbacks.on_host = [this](uint16_t type, std::string p) {
+      Add({Event::kHost, -1, type, std::move(p), {}});
+    };
     callbacks.on_refused = [this](const std::string& line) { Add({Event::kRefused, -1, 0, line, {}}); };
-    loop_->Run([&] { fabric_ = std::make_unique<Fabric>(loop_.get(), std::move(options), std::move(callbacks)); });
+    loop_->Run(
+        [&] { fabric_ = std::make_unique<Fabric>(loop_.get(), std::move(options), std::move(callbacks)); });
   }
   ~Member() { Die(); }
 
@@ -88,10 +93,14 @@ class Member {
     return Await([](const Event& e) { return e.kind == Event::kReady; });
   }
   bool AwaitMessage(int from, uint16_t type, const std::string& text) {
-    return Await([&](const Event& e) { return e.kind == Event::kMessage && e.rank == from && e.type == type && e.text == text; }).has_value();
+    return Await([&](const Event& e) {
+             return e.kind == Event::kMessage && e.rank == from && e.type == type && e.text == text;
+           })
+        .has_value();
   }
   bool AwaitPeer(int rank, const std::string& state) {
-    return Await([&](const Event& e) { return e.kind == Event::kPeer && e.rank == rank && e.text == state; }).has_value();
+    return Await([&](const Event& e) { return e.kind == Event::kPeer && e.rank == rank && e.text == state; })
+        .has_value();
   }
 
   std::vector<Event> All() {
@@ -133,8 +142,9 @@ class Host {
     loop_->Run([&] {
       std::vector<Socket> listeners;
       listeners.push_back(std::move(listener));
-      reception_ = std::make_unique<Reception>(loop_.get(), std::move(listeners), HandshakeParty{Role::kHost, Role::kMember, "12.0.1", "", 0, 0, token},
-                                               std::move(events));
+      reception_ = std::make_unique<Reception>(
+          loop_.get(), std::move(listeners),
+          HandshakeParty{Role::kHost, Role::kMember, "12.0.1", "", 0, 0, token}, std::move(events));
     });
   }
   ~Host() {

@@ -15,7 +15,9 @@ namespace {
 
 ControlClient::TimePoint In(std::chrono::milliseconds d) { return std::chrono::steady_clock::now() + d; }
 
-ControlPoint PointOf(const Host& host) { return {"127.0.0.1:" + std::to_string(host.port), "12.0.1", "main", host.token.ControlKey()}; }
+ControlPoint PointOf(const Host& host) {
+  return {"127.0.0.1:" + std::to_string(host.port), "12.0.1", "main", host.token.ControlKey()};
+}
 
 TEST(ControlClient, AsksTheLeaderAndGetsItsReplies) {
   Host host;
@@ -31,7 +33,12 @@ TEST(ControlClient, AsksTheLeaderAndGetsItsReplies) {
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(decoded->body, "save");
   for (const char* body : {"agreed on step 7", "committed"}) {
-    ASSERT_TRUE(leader.Do([&](Fabric* f) { return f->SendToHost(kHostControlReply, EncodeHostMessage(ControlReply{decoded->id, body})); }).ok());
+    ASSERT_TRUE(
+        leader
+            .Do([&](Fabric* f) {
+              return f->SendToHost(kHostControlReply, EncodeHostMessage(ControlReply{decoded->id, body}));
+            })
+            .ok());
   }
   EXPECT_EQ(*(*client)->Receive(In(kPatience)), "agreed on step 7");
   EXPECT_EQ(*(*client)->Receive(In(kPatience)), "committed");

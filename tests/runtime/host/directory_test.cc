@@ -88,7 +88,9 @@ TEST(DirectoryAllowed, HoldsPathsBelowTheListAndSeesThroughLinks) {
   fs::create_directories(root.path / "home");
   fs::create_directory_symlink(root.path / "home", root.path / "scratch/link");
   const std::string list = (root.path / "work").string() + ":" + (root.path / "scratch/").string();
-  const auto allowed = [&](const std::string& dir) { return DirectoryAllowed((root.path / dir).string(), list); };
+  const auto allowed = [&](const std::string& dir) {
+    return DirectoryAllowed((root.path / dir).string(), list);
+  };
   EXPECT_TRUE(allowed("scratch"));
   EXPECT_TRUE(allowed("scratch/me/run7"));
   EXPECT_TRUE(allowed("work/x"));

@@ -35,7 +35,8 @@ TEST(HostProtocol, HolderMessagesRoundTrip) {
   EXPECT_EQ(q->job, 4000000000u);
   EXPECT_EQ(q->step, 2u);
   EXPECT_EQ(q->restart, 3);
-  EXPECT_EQ(DecodeHostMessage<HolderReply>(EncodeHostMessage(HolderReply{1, Alive::kNo, "gone"}))->alive, Alive::kNo);
+  EXPECT_EQ(DecodeHostMessage<HolderReply>(EncodeHostMessage(HolderReply{1, Alive::kNo, "gone"}))->alive,
+            Alive::kNo);
 }
 
 TEST(HostProtocol, BodiesMayHoldAnyBytes) {
@@ -45,7 +46,8 @@ TEST(HostProtocol, BodiesMayHoldAnyBytes) {
 
 TEST(HostProtocol, RefusesWhatIsNoMessage) {
   EXPECT_EQ(DecodeHostMessage<CauseReply>("garbage").status().code(), Code::kInvalid);
-  EXPECT_EQ(DecodeHostMessage<CauseReply>(EncodeHostMessage(RequeueQuery{1})).status().code(), Code::kInvalid);
+  EXPECT_EQ(DecodeHostMessage<CauseReply>(EncodeHostMessage(RequeueQuery{1})).status().code(),
+            Code::kInvalid);
 }
 
 }  // namespace

@@ -107,14 +107,27 @@ TEST(HostMain, HandsOverTheEnvironmentServesAndEndsWithThePair) {
   options.rendezvous = Value(lines, "SLURM_CAIRN_RENDEZVOUS");
   Member member(options);
   ASSERT_TRUE(member.AwaitReady()->status.ok());
-  ASSERT_TRUE(member.Do([](Fabric* f) { return f->SendToHost(CauseQuery::kType, EncodeHostMessage(CauseQuery{7, 0})); }).ok());
+  ASSERT_TRUE(member
+                  .Do([](Fabric* f) {
+                    return f->SendToHost(CauseQuery::kType, EncodeHostMessage(CauseQuery{7, 0}));
+                  })
+                  .ok());
   const auto reply = member.Await([](const Event& e) { return e.kind == Event::kHost; });
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->type, CauseReply::kType);
   EXPECT_EQ(DecodeHostMessage<CauseReply>(reply->text)->id, 7u);
-  ASSERT_TRUE(member.Do([](Fabric* f) { return f->SendToHost(Saved::kType, EncodeHostMessage(Saved{"/d", "main", 120})); }).ok());
-  ASSERT_TRUE(member.Do([](Fabric* f) { return f->SendToHost(CauseQuery::kType, EncodeHostMessage(CauseQuery{8, 0})); }).ok());
-  ASSERT_TRUE(member.Await([](const Event& e) { return e.kind == Event::kHost; }).has_value());  // so the line before it was taken
+  ASSERT_TRUE(member
+                  .Do([](Fabric* f) {
+                    return f->SendToHost(Saved::kType, EncodeHostMessage(Saved{"/d", "main", 120}));
+                  })
+                  .ok());
+  ASSERT_TRUE(member
+                  .Do([](Fabric* f) {
+                    return f->SendToHost(CauseQuery::kType, EncodeHostMessage(CauseQuery{8, 0}));
+                  })
+                  .ok());
+  ASSERT_TRUE(member.Await([](const Event& e) { return e.kind == Event::kHost; })
+                  .has_value());  // so the line before it was taken
   EXPECT_EQ(host.End(), 0);
 
   std::ifstream registry(host.home + "/.local/state/cairn/runs.jsonl");
@@ -140,7 +153,11 @@ TEST(HostMain, AnswersWhileTheHomeDirectoryHangs) {
     options.rendezvous = Value(lines, "SLURM_CAIRN_RENDEZVOUS");
     Member member(options);
     ASSERT_TRUE(member.AwaitReady()->status.ok());
-    ASSERT_TRUE(member.Do([](Fabric* f) { return f->SendToHost(CauseQuery::kType, EncodeHostMessage(CauseQuery{7, 0})); }).ok());
+    ASSERT_TRUE(member
+                    .Do([](Fabric* f) {
+                      return f->SendToHost(CauseQuery::kType, EncodeHostMessage(CauseQuery{7, 0}));
+                    })
+                    .ok());
     EXPECT_TRUE(member.Await([](const Event& e) { return e.kind == Event::kHost; }).has_value());
     std::string started;
     std::getline(std::ifstream(registry), started);
@@ -159,16 +176,20 @@ TEST(HostMain, FailsTheStepForARefusedValue) {
 }
 
 TEST(HostMain, FailsTheStepForADirectoryThatTheSiteDoesNotAllow) {
-  HostProcess host(Environment{{"CAIRN_CHECKPOINT", "on"}, {"CAIRN_DIR", "/elsewhere"}, {"CAIRN_SITE_DIRS", "/scratch:/work"}});
+  HostProcess host(Environment{
+      {"CAIRN_CHECKPOINT", "on"}, {"CAIRN_DIR", "/elsewhere"}, {"CAIRN_SITE_DIRS", "/scratch:/work"}});
   const auto lines = host.Lines();
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_EQ(lines[0], "fail --checkpoint-dir=/elsewhere is refused: this site keeps checkpoints only below /scratch:/work");
+  EXPECT_EQ(
+      lines[0],
+      "fail --checkpoint-dir=/elsewhere is refused: this site keeps checkpoints only below /scratch:/work");
 }
 
 TEST(HostMain, StepsAsideOnItsOwnFaultsUnlessProtectionIsRequired) {
   const Socket taken = std::move(*ListenTcp("127.0.0.1", 0, 0));
   const std::string port = std::to_string(LocalPort(taken));
-  Environment environment = {{"CAIRN_CHECKPOINT", "on"}, {"CAIRN_DIR", "/d"}, {"CAIRN_SITE_PORTS", port + "-" + port}};
+  Environment environment = {
+      {"CAIRN_CHECKPOINT", "on"}, {"CAIRN_DIR", "/d"}, {"CAIRN_SITE_PORTS", port + "-" + port}};
   HostProcess lenient(environment);
   environment["CAIRN_REQUIRE"] = "yes";
   HostProcess strict(environment);

@@ -29,11 +29,14 @@ TEST(ResolveSettings, PutsTheOptionAboveTheEnvironmentAboveTheSiteAboveTheFallba
 }
 
 TEST(ResolveSettings, PutsTheSitesLimitAboveAll) {
-  const auto r = ResolveSettings(From({{"CAIRN_PLUGIN_CAIRN_MAX_LIVES", "500"}, {"CAIRN_SITE_MAX_LIVES_LIMIT", "50"}}));
+  const auto r =
+      ResolveSettings(From({{"CAIRN_PLUGIN_CAIRN_MAX_LIVES", "500"}, {"CAIRN_SITE_MAX_LIVES_LIMIT", "50"}}));
   ASSERT_TRUE(r.ok());
   EXPECT_EQ(r->settings.max_lives, 50);
   EXPECT_EQ(r->text[kSetting_max_lives], "50");
-  EXPECT_EQ(ResolveSettings(From({{"CAIRN_MAX_LIVES", "20"}, {"CAIRN_SITE_MAX_LIVES_LIMIT", "50"}}))->settings.max_lives, 20);
+  EXPECT_EQ(ResolveSettings(From({{"CAIRN_MAX_LIVES", "20"}, {"CAIRN_SITE_MAX_LIVES_LIMIT", "50"}}))
+                ->settings.max_lives,
+            20);
 }
 
 TEST(ResolveSettings, RefusesABadValueNamingIt) {
@@ -44,8 +47,9 @@ TEST(ResolveSettings, RefusesABadValueNamingIt) {
 }
 
 TEST(ResolveSettings, ReadsTheSitesPortsInterfaceAndDirectories) {
-  const auto r = ResolveSettings(
-      From({{"CAIRN_SITE_PORTS", "40000-40100"}, {"CAIRN_SITE_INTERFACE", "ib0"}, {"CAIRN_SITE_DIRS", "/scratch:/work"}}));
+  const auto r = ResolveSettings(From({{"CAIRN_SITE_PORTS", "40000-40100"},
+                                       {"CAIRN_SITE_INTERFACE", "ib0"},
+                                       {"CAIRN_SITE_DIRS", "/scratch:/work"}}));
   ASSERT_TRUE(r.ok());
   EXPECT_EQ(r->first_port, 40000);
   EXPECT_EQ(r->last_port, 40100);

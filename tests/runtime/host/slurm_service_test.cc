@@ -13,11 +13,16 @@ namespace {
 CauseReply Ask(int questions) {
   auto loop = std::move(*Loop::Start("test"));
   std::unique_ptr<SlurmService> service;
-  loop->Run([&] { service = std::make_unique<SlurmService>(loop.get(), StepIdentity{5, 0, 1, {}, {}, "a", "me"}); });
+  loop->Run([&] {
+    service = std::make_unique<SlurmService>(loop.get(), StepIdentity{5, 0, 1, {}, {}, "a", "me"});
+  });
   CauseReply reply;
   for (int i = 0; i < questions; ++i) {
     std::promise<CauseReply> answer;
-    loop->Run([&] { service->AskCause({uint64_t{40} + static_cast<uint64_t>(i), 0}, [&](CauseReply r) { answer.set_value(std::move(r)); }); });
+    loop->Run([&] {
+      service->AskCause({uint64_t{40} + static_cast<uint64_t>(i), 0},
+                        [&](CauseReply r) { answer.set_value(std::move(r)); });
+    });
     reply = answer.get_future().get();
   }
   loop->Run([&] { service.reset(); });
@@ -73,25 +78,35 @@ TEST(SlurmService, AnswersUnknownWhenSlurmFails) {
 
 TEST(JudgeHolder, FollowsTheRecordAndTheStep) {
   const HolderQuery query{1, 5, 0, 1};
-  const auto job = [&](const std::string& text) { return JudgeHolder(query, Result<std::string>(text), nullptr).alive; };
+  const auto job = [&](const std::string& text) {
+    return JudgeHolder(query, Result<std::string>(text), nullptr).alive;
+  };
   EXPECT_EQ(job("JobId=5 JobState=RUNNING Restarts=1"), Alive::kYes);
   EXPECT_EQ(job("JobId=5 JobState=COMPLETING Restarts=1"), Alive::kYes);
   EXPECT_EQ(job("JobId=5 JobState=RUNNING Restarts=2"), Alive::kNo);
   EXPECT_EQ(job("JobId=5 JobState=CANCELLED Restarts=1"), Alive::kNo);
   EXPECT_EQ(job("nonsense"), Alive::kUnknown);
-  const auto failed = [&](const char* text) { return JudgeHolder(query, Status(Code::kUnavailable, text), nullptr).alive; };
-  EXPECT_EQ(failed("scontrol show failed with exit status 1: slurm_load_jobs error: Invalid job id specified"), Alive::kNo);
-  EXPECT_EQ(failed("scontrol show failed with exit status 1: Unable to contact slurm controller"), Alive::kUnknown);
+  const auto failed = [&](const char* text) {
+    return JudgeHolder(query, Status(Code::kUnavailable, text), nullptr).alive;
+  };
+  EXPECT_EQ(
+      failed("scontrol show failed with exit status 1: slurm_load_jobs error: Invalid job id specified"),
+      Alive::kNo);
+  EXPECT_EQ(failed("scontrol show failed with exit status 1: Unable to contact slurm controller"),
+            Alive::kUnknown);
 
   const Result<std::string> running = std::string("JobId=5 JobState=RUNNING Restarts=1");
-  const Result<std::string> ended = Status(Code::kUnavailable, "scontrol show failed with exit status 1: Job step 5.0 not found");
+  const Result<std::string> ended =
+      Status(Code::kUnavailable, "scontrol show failed with exit status 1: Job step 5.0 not found");
   const Result<std::string> silent = Status(Code::kTimeout, "scontrol show did not answer in time");
   EXPECT_EQ(JudgeHolder(query, running, &ended).alive, Alive::kNo);
   EXPECT_EQ(JudgeHolder(query, running, &silent).alive, Alive::kYes);
 }
 
 TEST(StepName, IsFoundInTheStepsRecord) {
-  EXPECT_EQ(StepName("StepId=5.0 UserId=1001 State=RUNNING Tasks=4 Name=my prog Network=(null) TresPerStep=x"), "my prog");
+  EXPECT_EQ(
+      StepName("StepId=5.0 UserId=1001 State=RUNNING Tasks=4 Name=my prog Network=(null) TresPerStep=x"),
+      "my prog");
   EXPECT_EQ(StepName("Job step 5.0 not found"), "");
 }
 

@@ -21,54 +21,71 @@ struct Row {
 
 const Row kRows[] = {
     {"preempted, grace running",
-     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:45 PreemptTime=2026-11-30T07:16:20",
+     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:45 "
+     "PreemptTime=2026-11-30T07:16:20",
      "REQUEUE", Cause::kPreempted, kAt71645, true},
     {"preempted, without a time limit",
-     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=Unknown PreemptTime=2026-11-30T07:16:20", "REQUEUE",
-     Cause::kPreempted, kAt71645, true},
+     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=Unknown "
+     "PreemptTime=2026-11-30T07:16:20",
+     "REQUEUE", Cause::kPreempted, kAt71645, true},
     {"preempted, EndTime not rewritten yet",
-     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T09:00:00 PreemptTime=2026-11-30T07:16:20",
+     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T09:00:00 "
+     "PreemptTime=2026-11-30T07:16:20",
      "REQUEUE", Cause::kPreempted, kAt71645, true},
     {"preempted, grace over but not killed yet",
-     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:15 PreemptTime=2026-11-30T07:15:50",
+     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:15 "
+     "PreemptTime=2026-11-30T07:15:50",
      "REQUEUE", Cause::kPreempted, kNow, true},
     {"preempted with --no-requeue",
-     "JobId=5 JobState=RUNNING Reason=None Requeue=0 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:45 PreemptTime=2026-11-30T07:16:20",
+     "JobId=5 JobState=RUNNING Reason=None Requeue=0 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:45 "
+     "PreemptTime=2026-11-30T07:16:20",
      "REQUEUE", Cause::kPreempted, kAt71645, false},
     {"preempted in an salloc",
-     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=0 EndTime=2026-11-30T07:16:45 PreemptTime=2026-11-30T07:16:20",
+     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=0 EndTime=2026-11-30T07:16:45 "
+     "PreemptTime=2026-11-30T07:16:20",
      "REQUEUE", Cause::kPreempted, kAt71645, false},
     {"preempted where PreemptMode=CANCEL",
-     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:45 PreemptTime=2026-11-30T07:16:20",
+     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:45 "
+     "PreemptTime=2026-11-30T07:16:20",
      "CANCEL", Cause::kPreempted, kAt71645, false},
     {"grace over where PreemptMode=CANCEL",
-     "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=1 BatchFlag=1 PreemptTime=2026-11-30T07:15:50", "CANCEL", Cause::kPreempted,
-     kNow + 10, false},
-    {"grace over, requeued", "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=2 BatchFlag=1", "REQUEUE", Cause::kRequeued, kNow + 10,
-     false},
-    {"scontrol requeue", "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=2 BatchFlag=1 EndTime=2026-11-30T07:16:25", "REQUEUE",
-     Cause::kRequeued, kNow + 10, false},
+     "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=1 BatchFlag=1 "
+     "PreemptTime=2026-11-30T07:15:50",
+     "CANCEL", Cause::kPreempted, kNow + 10, false},
+    {"grace over, requeued", "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=2 BatchFlag=1",
+     "REQUEUE", Cause::kRequeued, kNow + 10, false},
+    {"scontrol requeue",
+     "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=2 BatchFlag=1 EndTime=2026-11-30T07:16:25",
+     "REQUEUE", Cause::kRequeued, kNow + 10, false},
     {"time limit reached",
-     "JobId=5 JobState=COMPLETING Reason=TimeLimit Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:25 PreemptTime=None", "REQUEUE",
-     Cause::kTimeLimit, kNow + 10, true},
+     "JobId=5 JobState=COMPLETING Reason=TimeLimit Requeue=1 Restarts=1 BatchFlag=1 "
+     "EndTime=2026-11-30T07:16:25 PreemptTime=None",
+     "REQUEUE", Cause::kTimeLimit, kNow + 10, true},
     {"time limit near",
-     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:45 PreemptTime=None", "REQUEUE",
-     Cause::kTimeLimit, kAt71645, true},
+     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:45 "
+     "PreemptTime=None",
+     "REQUEUE", Cause::kTimeLimit, kAt71645, true},
     {"time limit near where PreemptMode=CANCEL",
-     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:45 PreemptTime=None", "CANCEL",
-     Cause::kTimeLimit, kAt71645, true},
-    {"scancel", "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:25 PreemptTime=None",
+     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:45 "
+     "PreemptTime=None",
+     "CANCEL", Cause::kTimeLimit, kAt71645, true},
+    {"scancel",
+     "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:25 "
+     "PreemptTime=None",
      "REQUEUE", Cause::kCancelled, std::nullopt, false},
     {"scancel during the grace time",
-     "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:25 PreemptTime=2026-11-30T07:16:20",
+     "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:25 "
+     "PreemptTime=2026-11-30T07:16:20",
      "REQUEUE", Cause::kCancelled, std::nullopt, false},
-    {"cancelled and cleaned up", "JobId=5 JobState=CANCELLED Reason=None Requeue=1 Restarts=1 BatchFlag=1", "REQUEUE", Cause::kCancelled,
-     std::nullopt, false},
-    {"a plain kill", "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T09:00:00 PreemptTime=None",
+    {"cancelled and cleaned up", "JobId=5 JobState=CANCELLED Reason=None Requeue=1 Restarts=1 BatchFlag=1",
+     "REQUEUE", Cause::kCancelled, std::nullopt, false},
+    {"a plain kill",
+     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T09:00:00 "
+     "PreemptTime=None",
      "REQUEUE", Cause::kUnknown, 1796029200, false},
     {"a plain kill without a time limit",
-     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=Unknown PreemptTime=None", "REQUEUE", Cause::kUnknown,
-     std::nullopt, false},
+     "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=Unknown PreemptTime=None",
+     "REQUEUE", Cause::kUnknown, std::nullopt, false},
 };
 
 TEST(ClassifyCause, TellsTheCausesApart) {
@@ -97,7 +114,8 @@ TEST(ClassifyCause, KnowsNothingWithoutARecord) {
 }
 
 TEST(ClassifyCause, SaysWhyThereWillBeNoRequeue) {
-  const auto record = ParseJobRecord("JobId=5 JobState=RUNNING Requeue=0 Restarts=0 BatchFlag=1 PreemptTime=2026-11-30T07:16:20", 5);
+  const auto record = ParseJobRecord(
+      "JobId=5 JobState=RUNNING Requeue=0 Restarts=0 BatchFlag=1 PreemptTime=2026-11-30T07:16:20", 5);
   EXPECT_THAT(ClassifyCause(&*record, {}).why, testing::HasSubstr("--no-requeue"));
 }
 

@@ -42,9 +42,12 @@ TEST(CommandRunner, TakesLargeOutput) {
 }
 
 TEST(CommandRunner, ReportsAFailureWithItsFirstLine) {
-  const auto r = RunAndWait({"sh", "-c", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; echo more >&2; exit 3"}, milliseconds(20000));
+  const auto r = RunAndWait(
+      {"sh", "-c", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; echo more >&2; exit 3"},
+      milliseconds(20000));
   EXPECT_EQ(r.status().code(), Code::kUnavailable);
-  EXPECT_EQ(r.status().message(), "sh -c failed with exit status 3: slurm_load_jobs error: Invalid job id specified");
+  EXPECT_EQ(r.status().message(),
+            "sh -c failed with exit status 3: slurm_load_jobs error: Invalid job id specified");
 }
 
 TEST(CommandRunner, ReportsAProgramThatIsNotThere) {
@@ -64,7 +67,8 @@ TEST(CommandRunner, ReapsWhatItHasKilled) {
     runner = std::make_unique<CommandRunner>(loop.get());
     runner->Run({"sleep", "1000"}, milliseconds(50), [](const Result<std::string>&) {});
   });
-  while (waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == 0) std::this_thread::yield();  // until no child is left
+  while (waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == 0)
+    std::this_thread::yield();  // until no child is left
   EXPECT_EQ(errno, ECHILD);
   loop->Run([&] { runner.reset(); });
 }
@@ -81,7 +85,8 @@ TEST(CommandRunner, GivesACleanEnvironment) {
   setenv("SLURM_TIME_FORMAT", "relative", 1);
   setenv("SLURM_CAIRN_TOKEN", "secret", 1);
   setenv("TZ", "America/New_York", 1);
-  const auto r = RunAndWait({"sh", "-c", "echo $SLURM_TIME_FORMAT,$SLURM_CAIRN_TOKEN,$TZ,$LC_ALL"}, milliseconds(20000));
+  const auto r =
+      RunAndWait({"sh", "-c", "echo $SLURM_TIME_FORMAT,$SLURM_CAIRN_TOKEN,$TZ,$LC_ALL"}, milliseconds(20000));
   unsetenv("SLURM_TIME_FORMAT");
   unsetenv("SLURM_CAIRN_TOKEN");
   unsetenv("TZ");

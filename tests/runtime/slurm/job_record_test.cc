@@ -7,13 +7,20 @@ namespace {
 
 // Slurm 22.05.8, one line as scontrol -o prints it.
 constexpr char kRunning[] =
-    "JobId=675001 JobName=my run UserId=cairn-dev(1001) GroupId=cairn-dev(1001) MCS_label=N/A Priority=4294901759 Nice=0 Account=(null) "
-    "QOS=(null) JobState=RUNNING Reason=None Dependency=(null) Requeue=1 Restarts=2 BatchFlag=1 Reboot=0 ExitCode=0:0 RunTime=00:00:12 "
-    "TimeLimit=1-02:05:00 TimeMin=N/A SubmitTime=2026-11-30T07:15:59 EligibleTime=2026-11-30T07:15:59 AccrueTime=2026-11-30T07:15:59 "
-    "StartTime=2026-11-30T07:16:00 EndTime=2026-11-30T07:16:45 Deadline=N/A PreemptEligibleTime=2026-11-30T07:16:00 "
-    "PreemptTime=2026-11-30T07:16:20 SuspendTime=None SecsPreSuspend=0 LastSchedEval=2026-11-30T07:16:00 Scheduler=Main Partition=low "
-    "AllocNode:Sid=localhost:6588 ReqNodeList=(null) ExcNodeList=(null) NodeList=n[1-4] BatchHost=n1 NumNodes=4 NumCPUs=32 NumTasks=4 "
-    "CPUs/Task=1 ReqB:S:C:T=0:0:*:* TRES=cpu=4,mem=4M,node=4,billing=4 Socks/Node=* Command=/home/u/run.sh --restarts Restarts=9 "
+    "JobId=675001 JobName=my run UserId=cairn-dev(1001) GroupId=cairn-dev(1001) MCS_label=N/A "
+    "Priority=4294901759 Nice=0 Account=(null) "
+    "QOS=(null) JobState=RUNNING Reason=None Dependency=(null) Requeue=1 Restarts=2 BatchFlag=1 Reboot=0 "
+    "ExitCode=0:0 RunTime=00:00:12 "
+    "TimeLimit=1-02:05:00 TimeMin=N/A SubmitTime=2026-11-30T07:15:59 EligibleTime=2026-11-30T07:15:59 "
+    "AccrueTime=2026-11-30T07:15:59 "
+    "StartTime=2026-11-30T07:16:00 EndTime=2026-11-30T07:16:45 Deadline=N/A "
+    "PreemptEligibleTime=2026-11-30T07:16:00 "
+    "PreemptTime=2026-11-30T07:16:20 SuspendTime=None SecsPreSuspend=0 LastSchedEval=2026-11-30T07:16:00 "
+    "Scheduler=Main Partition=low "
+    "AllocNode:Sid=localhost:6588 ReqNodeList=(null) ExcNodeList=(null) NodeList=n[1-4] BatchHost=n1 "
+    "NumNodes=4 NumCPUs=32 NumTasks=4 "
+    "CPUs/Task=1 ReqB:S:C:T=0:0:*:* TRES=cpu=4,mem=4M,node=4,billing=4 Socks/Node=* Command=/home/u/run.sh "
+    "--restarts Restarts=9 "
     "WorkDir=/tmp/work StdErr=/dev/null StdIn=/dev/null StdOut=/dev/null Power= \n";
 
 TEST(JobRecord, ReadsWhatSlurmPrints) {
@@ -39,7 +46,10 @@ TEST(JobRecord, ReadsWhatSlurmPrints) {
 }
 
 TEST(JobRecord, TakesUnknownTimesForNone) {
-  const auto r = ParseJobRecord("JobId=5 JobState=PENDING Restarts=0 StartTime=Unknown EndTime=Unknown PreemptTime=None TimeLimit=UNLIMITED", 5);
+  const auto r = ParseJobRecord(
+      "JobId=5 JobState=PENDING Restarts=0 StartTime=Unknown EndTime=Unknown PreemptTime=None "
+      "TimeLimit=UNLIMITED",
+      5);
   ASSERT_TRUE(r.ok());
   EXPECT_FALSE(r->start_time || r->end_time || r->preempt_time || r->time_limit);
   EXPECT_FALSE(r->requeue || r->batch);
@@ -51,7 +61,9 @@ TEST(JobRecord, ReadsArraysAndHeterogeneousJobs) {
   EXPECT_EQ(task->array_job_id, 20u);
   EXPECT_EQ(task->array_task_id, 3u);
   const auto component = ParseJobRecord(
-      "JobId=30 HetJobId=30 HetJobOffset=0 JobName=a JobState=RUNNING\nJobId=31 HetJobId=30 HetJobOffset=1 JobName=a JobState=COMPLETING\n", 31);
+      "JobId=30 HetJobId=30 HetJobOffset=0 JobName=a JobState=RUNNING\nJobId=31 HetJobId=30 HetJobOffset=1 "
+      "JobName=a JobState=COMPLETING\n",
+      31);
   ASSERT_TRUE(component.ok());
   EXPECT_EQ(component->het_job_id, 30u);
   EXPECT_EQ(component->het_job_offset, 1u);
@@ -60,13 +72,15 @@ TEST(JobRecord, ReadsArraysAndHeterogeneousJobs) {
 
 TEST(JobRecord, RefusesOtherAnswers) {
   EXPECT_EQ(ParseJobRecord("", 5).status().code(), Code::kInvalid);
-  EXPECT_EQ(ParseJobRecord("slurm_load_jobs error: Unable to contact slurm controller", 5).status().code(), Code::kInvalid);
+  EXPECT_EQ(ParseJobRecord("slurm_load_jobs error: Unable to contact slurm controller", 5).status().code(),
+            Code::kInvalid);
   EXPECT_EQ(ParseJobRecord("JobId=6 JobState=RUNNING", 5).status().code(), Code::kNotFound);
 }
 
 TEST(PartitionRecord, ReadsGraceTimeAndPreemptMode) {
   const auto p = ParsePartitionRecord(
-      "PartitionName=low AllowGroups=ALL Default=YES DefaultTime=00:30:00 GraceTime=25 Hidden=NO PriorityTier=1 PreemptMode=REQUEUE State=UP\n");
+      "PartitionName=low AllowGroups=ALL Default=YES DefaultTime=00:30:00 GraceTime=25 Hidden=NO "
+      "PriorityTier=1 PreemptMode=REQUEUE State=UP\n");
   ASSERT_TRUE(p.ok());
   EXPECT_EQ(p->name, "low");
   EXPECT_EQ(p->grace_time, std::chrono::seconds(25));
@@ -75,7 +89,8 @@ TEST(PartitionRecord, ReadsGraceTimeAndPreemptMode) {
 }
 
 TEST(KillWait, IsReadFromTheConfigurationOrSlurmsDefault) {
-  EXPECT_EQ(ParseKillWait("KeepAliveTime           = SYSTEM_DEFAULT\nKillOnBadExit           = 0\nKillWait                = 10 sec\n"),
+  EXPECT_EQ(ParseKillWait("KeepAliveTime           = SYSTEM_DEFAULT\nKillOnBadExit           = 0\nKillWait   "
+                          "             = 10 sec\n"),
             std::chrono::seconds(10));
   EXPECT_EQ(ParseKillWait(""), std::chrono::seconds(30));
 }

@@ -24,8 +24,10 @@ TEST(WhyNotRequeue, AllowsPreemptedAndTimedOutBatchJobsAlone) {
   const auto why = [](const std::string& text) { return WhyNotRequeue(Record("JobId=5 " + text, 5), 1); };
   EXPECT_EQ(why("JobState=RUNNING Requeue=1 Restarts=1 BatchFlag=1"), "");
   EXPECT_EQ(why("JobState=COMPLETING Reason=TimeLimit Requeue=1 Restarts=1 BatchFlag=1"), "");
-  EXPECT_THAT(why("JobState=COMPLETING Reason=None Requeue=1 Restarts=1 BatchFlag=1"), HasSubstr("cancelled or has ended"));
-  EXPECT_THAT(why("JobState=CANCELLED Requeue=1 Restarts=1 BatchFlag=1"), HasSubstr("cancelled or has ended"));
+  EXPECT_THAT(why("JobState=COMPLETING Reason=None Requeue=1 Restarts=1 BatchFlag=1"),
+              HasSubstr("cancelled or has ended"));
+  EXPECT_THAT(why("JobState=CANCELLED Requeue=1 Restarts=1 BatchFlag=1"),
+              HasSubstr("cancelled or has ended"));
   EXPECT_THAT(why("JobState=RUNNING Requeue=1 Restarts=2 BatchFlag=1"), HasSubstr("already"));
   EXPECT_THAT(why("JobState=RUNNING Requeue=0 Restarts=1 BatchFlag=1"), HasSubstr("--no-requeue"));
   EXPECT_THAT(why("JobState=RUNNING Requeue=1 Restarts=1 BatchFlag=0"), HasSubstr("no batch job"));
@@ -37,7 +39,8 @@ RequeueResult RequeueJobFive() {
   std::promise<RequeueResult> answer;
   loop->Run([&] {
     runner = std::make_unique<CommandRunner>(loop.get());
-    Requeue(runner.get(), 5, 1, std::chrono::milliseconds(20000), [&](RequeueResult r) { answer.set_value(std::move(r)); });
+    Requeue(runner.get(), 5, 1, std::chrono::milliseconds(20000),
+            [&](RequeueResult r) { answer.set_value(std::move(r)); });
   });
   RequeueResult result = answer.get_future().get();
   loop->Run([&] { runner.reset(); });
@@ -60,14 +63,16 @@ TEST(Requeue, CallsOnceAndReadsTheStateBack) {
 }
 
 TEST(Requeue, DoesNotTrustARequeueThatChangedNothing) {
-  const FakeScontrol scontrol("[ $1 = requeue ] || echo 'JobId=5 JobState=RUNNING Requeue=1 Restarts=1 BatchFlag=1'");
+  const FakeScontrol scontrol(
+      "[ $1 = requeue ] || echo 'JobId=5 JobState=RUNNING Requeue=1 Restarts=1 BatchFlag=1'");
   const RequeueResult result = RequeueJobFive();
   EXPECT_FALSE(result.requeued);
   EXPECT_THAT(result.text, HasSubstr("Restarts=1"));
 }
 
 TEST(Requeue, NeverRevivesACancelledJob) {
-  const FakeScontrol scontrol("echo \"$*\" >> $here/calls; echo 'JobId=5 JobState=COMPLETING Requeue=1 Restarts=1 BatchFlag=1'");
+  const FakeScontrol scontrol(
+      "echo \"$*\" >> $here/calls; echo 'JobId=5 JobState=COMPLETING Requeue=1 Restarts=1 BatchFlag=1'");
   EXPECT_FALSE(RequeueJobFive().requeued);
   EXPECT_EQ(scontrol.Read("calls"), "show job -o 5\n");
 }

@@ -100,7 +100,9 @@ TEST(LocalTier, RemovesWhatKilledRanksOfTheSameJobAndNodeLeftAndNothingElse) {
 
   const auto next = LocalTier::Open(In(dir.path()));
   ASSERT_TRUE(next.ok());
-  EXPECT_THAT(EntriesOf(UserFolder(dir.path())), UnorderedElementsAre(living->path(), next->path(), MatchesRegex(".*/71\\.n2\\..*"), MatchesRegex(".*/7\\.n1\\..*")));
+  EXPECT_THAT(EntriesOf(UserFolder(dir.path())),
+              UnorderedElementsAre(living->path(), next->path(), MatchesRegex(".*/71\\.n2\\..*"),
+                                   MatchesRegex(".*/7\\.n1\\..*")));
 }
 
 TEST(LocalTier, RemovesTheFolderOfAKilledRankWhoseForkedChildLivesOn) {
