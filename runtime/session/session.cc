@@ -175,7 +175,6 @@ Result<cairn_report> Session::Restore() {
     CAIRN_ASSIGN_OR_RETURN(const Order order, DecodeSessionMessage<Order>(letter.payload));
     if (order.kind == Order::kStop) return order.status;
     if (order.kind == Order::kProceed) {
-      count_.store(order.step);
       label_ = order.label;
       started_ = true;
       cairn_report report{};
@@ -393,6 +392,12 @@ void Session::OnMessage(int from, uint16_t type, std::string payload) {
     case kLeaveMessage:
       if (const auto order = DecodeSessionMessage<LeaveOrder>(payload); order.ok()) OnLeave(*order);
       return;
+    case kOrderMessage:
+      // Before the next message: a Poll must not find the count of before the restore.
+      if (const auto order = DecodeSessionMessage<Order>(payload);
+          order.ok() && order->kind == Order::kProceed)
+        count_.store(order->step);
+      return mailbox_.Put({from, type, std::move(payload)});
     default:
       mailbox_.Put({from, type, std::move(payload)});
   }
