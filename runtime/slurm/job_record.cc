@@ -90,6 +90,8 @@ JobRecord ToRecord(const std::map<std::string, std::string, std::less<>>& fields
   const std::string user = text("UserId");
   r.user = user.substr(0, user.find('('));
   r.state = text("JobState");
+  // Flags that scontrol prints in the place of RUNNING: the first while a signal, such as the grace time's, is on its way to the nodes.
+  if (r.state == "SIGNALING" || r.state == "RESIZING") r.state = "RUNNING";
   r.reason = text("Reason");
   r.partition = text("Partition");
   r.node_list = text("NodeList");

@@ -19,7 +19,7 @@ struct JobRecord {
   std::optional<uint32_t> array_job_id, array_task_id;
   std::optional<uint32_t> het_job_id, het_job_offset;
   std::string name, user;     // user without the uid
-  std::string state, reason;  // "RUNNING", "None": as Slurm spells them
+  std::string state, reason;  // "RUNNING", "None": as Slurm spells them, without the flags of running jobs
   std::string partition, node_list, work_dir, exit_code;
   int restarts = 0;
   bool requeue = false;  // Requeue=1

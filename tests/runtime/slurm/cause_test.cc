@@ -24,6 +24,10 @@ const Row kRows[] = {
      "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:45 "
      "PreemptTime=2026-11-30T07:16:20",
      "REQUEUE", Cause::kPreempted, kAt71645, true},
+    {"preempted, the grace time's signal still on its way to other nodes",
+     "JobId=5 JobState=SIGNALING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:45 "
+     "PreemptTime=2026-11-30T07:16:20",
+     "REQUEUE", Cause::kPreempted, kAt71645, true},
     {"preempted, without a time limit",
      "JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=Unknown "
      "PreemptTime=2026-11-30T07:16:20",

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace cairn {
 namespace {
 
@@ -68,6 +70,14 @@ TEST(JobRecord, ReadsArraysAndHeterogeneousJobs) {
   EXPECT_EQ(component->het_job_id, 30u);
   EXPECT_EQ(component->het_job_offset, 1u);
   EXPECT_EQ(component->state, "COMPLETING");
+}
+
+TEST(JobRecord, TakesTheFlagsOfARunningJobForRunning) {
+  for (const std::string state : {"SIGNALING", "RESIZING"}) {
+    const auto r = ParseJobRecord("JobId=5 JobState=" + state + " Reason=None", 5);
+    ASSERT_TRUE(r.ok());
+    EXPECT_EQ(r->state, "RUNNING") << state;
+  }
 }
 
 TEST(JobRecord, RefusesOtherAnswers) {
