@@ -98,7 +98,8 @@ Status WriteControlFile(const std::string& dir, const ControlPoint& point) {
 
 Result<ControlPoint> ReadControlFile(const std::string& dir) {
   const std::string path = ControlPath(dir);
-  const int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  // O_NONBLOCK: a FIFO under this name must not hang the reader.
+  const int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) {
     if (errno == ENOENT)
       return Status(Code::kNotFound,
