@@ -61,6 +61,9 @@ void Reception::Register(std::unique_ptr<Connection> connection, const std::stri
     }
   }
   if (!status.ok()) {
+    // With another world size this session can never be complete: the others hear why now, and do not wait for the bound.
+    if (status.code() == Code::kInvalid && !session.open && session.failed.empty())
+      Fail(&session, status.message());
     // The connection is kept until the member closes it, so that the text arrives.
     const auto refused = strangers_.insert(strangers_.end(), std::move(connection));
     ConnectionEvents events;
@@ -94,6 +97,7 @@ void Reception::Complete(const std::string& name, Session* session) {
 }
 
 void Reception::Fail(Session* session, const std::string& why) {
+  if (session->bound) session->bound->Stop();
   session->failed = why;
   for (const auto& [rank, connection] : session->members) connection->Send(kRendezvousFailed, why);
 }

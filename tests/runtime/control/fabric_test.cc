@@ -121,6 +121,16 @@ TEST(Fabric, NamesTheRanksThatDoNotCome) {
   }
 }
 
+TEST(Fabric, TellsEverybodyAtOnceThatWorldSizesDiffer) {
+  Host host;
+  Member one(host.OptionsFor(1, 4, "n1")), two(host.OptionsFor(2, 5, "n1"));
+  for (Member* m : {&one, &two}) {
+    const auto ready = m->AwaitReady();
+    ASSERT_TRUE(ready.has_value());
+    EXPECT_THAT(ready->text, HasSubstr("all members must open it with the same world size"));
+  }
+}
+
 TEST(Fabric, RefusesARankThatRegistersTwice) {
   Host host;
   Member first(host.OptionsFor(1, 2, "n1")), second(host.OptionsFor(1, 2, "n1"));
