@@ -4,19 +4,12 @@ load helpers
 # committed_at DIR: when the newest checkpoint came to exist (the change time of its manifest is its rename), in ns since 1970.
 committed_at() { stat --format=%.9Z "$1/$(committed "$1" | tail -n 1)/manifest.json" | tr -d .; }
 
-# last_seen PID: waits until the process is gone; prints the last time when it was surely there, in ns.
-last_seen() {
-  local pid=$1 now seen=0 end=$((SECONDS + 60))
-  while ((SECONDS < end)); do
-    now=$(date +%s%N)
-    if [[ ! -e /proc/$pid ]]; then
-      echo "$seen"
-      return
-    fi
-    seen=$now
-    sleep 0.01
-  done
-  return 1
+# gone_at PID: waits until the process has ended, at most 60 s; prints when, in ns.
+gone_at() {
+  python3 -c 'import os, select, sys, time
+end = select.poll()
+end.register(os.pidfd_open(int(sys.argv[1])), select.POLLIN)
+sys.exit(1) if not end.poll(60000) else print(time.time_ns())' "$1"
 }
 
 @test "10: a shell wrapper lives until the final save is durable, ends then, and reports in the life that finishes" {
@@ -28,10 +21,10 @@ srun --mpi=pmix bash -c 'echo \$\$ >wrapper.\$SLURM_PROCID; $heat2d --log heat2d
 SCRIPT
 )
   wait_for 30 heat2d_is_past 1
-  for rank in 0 1 2 3; do last_seen "$(cat "$T/wrapper.$rank")" >"$BATS_TEST_TMPDIR/seen.$rank" & watchers+=($!); done
+  for rank in 0 1 2 3; do gone_at "$(cat "$T/wrapper.$rank")" >"$BATS_TEST_TMPDIR/gone.$rank" & watchers+=($!); done
   preempt_job "$job" 2
   wait "${watchers[@]}"
-  for rank in 0 1 2 3; do (($(cat "$BATS_TEST_TMPDIR/seen.$rank") > $(committed_at "$T/run"))); done
+  for rank in 0 1 2 3; do (($(cat "$BATS_TEST_TMPDIR/gone.$rank") > $(committed_at "$T/run"))); done
   run ! grep report "$T/wrapped.out"
   lift_hold "$job"
   wait_for 60 job_is "$job" COMPLETED
