@@ -392,6 +392,9 @@ void Coordinator::Act(ExitPolicy::Action action) {
     case Action::kAskCause:
       return AskSlurm([this](const CauseReply& reply) { OnCause(reply); });
     case Action::kFinalSave: {
+      // Before the end of the restore there is nothing to save: another life begins where this one would have. At its time limit it
+      // would be as slow again.
+      if (!leader_) return Act(policy_.OnFinalSave(verdict.cause == Cause::kPreempted, true));
       if (!can_save()) return Act(policy_.OnFinalSave(false, true));
       Nanoseconds left = kUnknownCauseBound;
       if (verdict.seconds_left)
@@ -430,7 +433,8 @@ void Coordinator::Leave(LeaveOrder::Kind kind) {
     const int64_t newest = last_save_ ? last_save_->step : restored_step_;
     links_.log->Info("leaving at step ", count,
                      newest > 0 ? "; the newest checkpoint holds step " + std::to_string(newest)
-                                : "; there is no checkpoint");
+                     : leader_  ? "; there is no checkpoint"
+                                : ", before the restore");
     OnClerk([count](Keeper& keeper) { keeper.Journal("leaving", {{"step", std::to_string(count)}}); });
   }
   (void)links_.fabric->Broadcast(LeaveOrder::kType,

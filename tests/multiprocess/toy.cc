@@ -44,8 +44,9 @@ struct Options {
   bool other_label = false;
   int blob_policy = CAIRN_BLOB_RESEED;
   bool no_finalize = false;
-  std::string wait_file;  // before the first step, waits until this file exists
-  int64_t hold_at = -1;   // waits for hold_file after this step
+  std::string restore_file;  // before cairn_restore, waits until this file exists
+  std::string wait_file;     // before the first step, waits until this file exists
+  int64_t hold_at = -1;      // waits for hold_file after this step
   std::string hold_file;
 };
 
@@ -102,6 +103,7 @@ int main(int argc, char** argv) {
   app.add_option("--freeze-at", o.freeze_at);
   app.add_option("--freeze-ms", o.freeze_ms);
   app.add_option("--blob-policy", o.blob_policy);
+  app.add_option("--restore-file", o.restore_file);
   app.add_option("--wait-file", o.wait_file);
   app.add_option("--hold-at", o.hold_at);
   app.add_option("--hold-file", o.hold_file);
@@ -153,6 +155,7 @@ int main(int argc, char** argv) {
   cairn_add_array(session, "time", &replicated);
   cairn_add_blob(session, "seed", &seed, sizeof seed, o.blob_policy);
 
+  AwaitFile(o.restore_file);
   cairn_report report{};
   report.struct_size = sizeof report;
   code = cairn_restore(session, &report);

@@ -68,3 +68,20 @@ SCRIPT
     [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
   done
 }
+
+@test "a job that is preempted before it has restored loses nothing: it is requeued" {
+  local job
+  job=$(submit toy --nodes=2-4 --checkpoint --checkpoint-dir=run <<SCRIPT
+#!/bin/bash
+srun $toy --steps 50 --restore-file go
+SCRIPT
+  )
+  wait_for 30 grep -q 'cairn: protected: ' "$T/toy.out"
+  preempt_job "$job" 2
+  grep -q "cairn: job $job is requeued and will resume" "$T/toy.out"
+  as_user touch go
+  lift_hold "$job"
+  wait_for 60 job_has_ended "$job"
+  job_is "$job" COMPLETED
+  [[ $(job_field "$job" Restarts) == 1 ]]
+}
