@@ -19,14 +19,14 @@ readonly plate='--nx 96 --ny 64'
 #!/bin/bash
 srun --nodes=2 --ntasks=2 --mpi=pmix $heat2d --log heat2d.log $plate --steps 100000 --step-ms 20 &
 until [[ -s heat2d.log ]]; do sleep 0.1; done
-srun --nodes=2 --ntasks=2 --mpi=pmix --output=second.out $heat2d $plate --steps 10
+srun --nodes=2 --ntasks=2 --output=second.out $toy --steps 10
 echo "status \$?" >>second.out
 scancel \$SLURM_JOB_ID
 SCRIPT
   )
   wait_for 60 job_has_ended "$job"
   grep "$T/run is in use by job $job, step 0" "$T/second.out"
-  run ! grep -q -e 'from step' -e 'status 0' "$T/second.out"
+  run ! grep -q -e resumed -e 'status 0' "$T/second.out"
 }
 
 @test "6: tasks of an array with one directory get their own" {
