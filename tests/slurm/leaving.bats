@@ -52,8 +52,22 @@ SCRIPT
   lift_hold "$job"
   wait_for 60 job_is "$job" COMPLETED
   [[ $(toy_hash < <(cat "$T"/toy.1.*)) == $(undisturbed_toy_hash --steps 3000) ]]
-  # The programs ended their loops and called cairn_finalize; yet the run was not at its end.
   grep -qP 'resumed [1-9]\d* 0' "$T/toy.1.0"
+}
+
+@test "a program that ends because its job is being ended is not recorded as finished" {
+  local job
+  job=$(submit quitter --nodes=4 --checkpoint --checkpoint-on=preempt,end --checkpoint-after=wait --checkpoint-dir="$T/run" <<SCRIPT
+#!/bin/bash
+srun bash -c 'exec $toy --steps 3000 --step-us 20000 --own-handler after >toy.\$SLURM_PROCID'
+SCRIPT
+)
+  wait_for 30 eval 'grep -qs resumed "$T"/toy.3'
+  submit high --partition=high --nodes=4 <<<$'#!/bin/bash\nexec sleep 600' >/dev/null
+  wait_for 60 job_has_ended "$job"
+  grep -q 'done 0' "$T/toy.0"
+  grep -q 'the run is not recorded as finished' "$T/quitter.out"
+  [[ -n $(committed "$T/run") && ! -e $T/run/FINISHED ]]
 }
 
 # toy_life RANKS OPTIONS-OF-RANK-2 [TOY OPTION …]: one life of a state that takes a while to write. Leaves what was said in $output.
