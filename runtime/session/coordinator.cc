@@ -5,6 +5,7 @@
 #include <cmath>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/staging/memory_room.h"
 
@@ -206,9 +207,11 @@ void Coordinator::ScheduleTick() {
 void Coordinator::OnSaveEnded(const agreement::SaveEnded& ended) {
   if (ended.status.ok() && last_save_) {
     const SaveReport& save = *last_save_;
-    links_.log->Info("saved step ", save.step, " (", save.trigger, "): ", FormatBytes(save.bytes), ", stall ",
-                     FormatDuration(Nanoseconds(save.stall_ns)), ", written in ",
-                     FormatDuration(Nanoseconds(save.drain_ns)), ", ", save.name);
+    // Once, though it may answer several requests.
+    if (std::exchange(said_save_, save.name) != save.name)
+      links_.log->Info("saved step ", save.step, " (", save.trigger, "): ", FormatBytes(save.bytes),
+                       ", stall ", FormatDuration(Nanoseconds(save.stall_ns)), ", written in ",
+                       FormatDuration(Nanoseconds(save.drain_ns)), ", ", save.name);
     last_failure_.clear();
     if (!told_host_) host_.Tell(Saved{.dir = boot_.settings.dir, .session = session_, .step = save.step});
     told_host_ = true;

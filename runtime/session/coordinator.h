@@ -95,6 +95,7 @@ class Coordinator {
   std::chrono::steady_clock::time_point requested_{};  // by the user's own signal,
   std::set<int> requesters_;                           // which reached these ranks so far
   std::optional<SaveReport> last_save_;
+  std::string said_save_;  // the name of the save that the user was last told of
   std::string last_failure_;
   int64_t restored_step_ = 0;
   std::optional<int64_t> restored_before_;  // the step at which the life before this one began

@@ -39,9 +39,10 @@ as_stranger() {
   as_user cc -shared -fPIC -x c -o slow_recv.so - <"$BATS_TEST_DIRNAME/slow_recv.c"
   run -0 timeout 60 "$devcluster" shell env --chdir="$T" srun -N3 --export=ALL,LD_PRELOAD="$T/slow_recv.so",CAIRN_TEST_RECV_MS=10 --checkpoint \
     --checkpoint-dir=run --checkpoint-keep=last=9 bash -c "exec $toy --steps 1500 --step-us 1000 --save-at 300 600 900 --freeze-at 100 --freeze-ms \$((3 * SLURM_PROCID))"
-  saves=$(grep -c 'saved step .* (request)' <<<"$output")
-  ((saves + $(grep -c 'no save (request)' <<<"$output") == 3 && saves >= 1))
-  [[ $(committed "$T/run" | wc -l) == $((saves + 1)) ]]
+  # A request that comes during a save joins it or the next one: one to three saves answer the three.
+  diff <(grep -oP 'cairn: saved step .*, \Kstep-\S+' <<<"$output" | sort -u) <(committed "$T/run") >&2
+  saves=$(grep -oP 'cairn: saved step .* \(request\): .*, \Kstep-\S+' <<<"$output" | sort -u | wc -l)
+  ((saves >= 1 && saves + $(grep -c 'no save (request)' <<<"$output") <= 3))
   [[ $(toy_hash <<<"$output") == $(undisturbed_toy_hash --steps 1500) ]]
 
   # Slower than the bound allows: said, and the job goes on.
