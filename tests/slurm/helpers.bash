@@ -22,7 +22,11 @@ setup() {
 # bats ignores the failures of a teardown but for its last status.
 teardown() {
   local status=0 left
-  if [[ -z ${BATS_TEST_COMPLETED:-} ]]; then tail -n 40 "$T"/*.out "$T"/*.log 2>/dev/null; squeue; fi
+  if [[ -z ${BATS_TEST_COMPLETED:-} ]]; then
+    printf '%s\n' '==> what the last command said <==' "${output:-}"
+    tail -n 40 "$T"/*.out "$T"/*.log 2>/dev/null
+    squeue
+  fi
   cancel_all_jobs || status=1
   if ! wait_for 10 no_local_images; then
     status=1
