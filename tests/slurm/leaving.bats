@@ -106,7 +106,7 @@ finishers() { grep -c '^hash ' <<<"$output"; }
 
   toy_life 4 '--exit-at 71' --save-at 70
   (($(leavers) == 0 && $(finishers) == 3))
-  [[ $output == *"no save (request): rank 2 is gone"* && $(committed "$T/run" | tail -n 1) == "$second" ]]
+  [[ $output == *"rank 2 has left without cairn_finalize"* && $(committed "$T/run" | tail -n 1) == "$second" ]]
 
   toy_life 3 ''
   [[ $output == *"resumed at step $(step_of "$second") from $second"* ]]
