@@ -62,6 +62,7 @@ class Step:
         self.job, self.run = job, run
         self.tier = f"/dev/shm/cairn-{os.getuid()}"
         folders, self.old_epochs, self.old_attempts = set(self.folders()), run.epochs(), set(run.attempts())
+        self.seen = set()
         self.srun = subprocess.Popen(command)
         ranks = int(next(a[2:] for a in command if re.match(r"-n\d", a)))
         while True:  # until every rank has its two slots
@@ -98,7 +99,9 @@ class Step:
         return [n for n in self.run.attempts() if n not in self.old_attempts]
 
     def saves(self):
-        return sum(map(self.run.committed, self.attempts()))
+        """How many this life has committed so far; retention may have removed some of them again."""
+        self.seen.update(filter(self.run.committed, self.attempts()))
+        return len(self.seen)
 
     def phase(self):
         """Where the save stands, or "no save"."""

@@ -4,16 +4,17 @@ load helpers
 # committed_at DIR: when the newest checkpoint came to exist (the change time of its manifest is its rename), in ns since 1970.
 committed_at() { stat --format=%.9Z "$1/$(committed "$1" | tail -n 1)/manifest.json" | tr -d .; }
 
-# gone_at PID: waits until the process has ended, at most 60 s; prints when, in ns.
+# gone_at PID WATCHED: makes the file WATCHED, then waits until the process has ended, at most 60 s; prints when, in ns.
 gone_at() {
   python3 -c 'import os, select, sys, time
 end = select.poll()
 end.register(os.pidfd_open(int(sys.argv[1])), select.POLLIN)
-sys.exit(1) if not end.poll(60000) else print(time.time_ns())' "$1"
+open(sys.argv[2], "w").close()
+sys.exit(1) if not end.poll(60000) else print(time.time_ns())' "$@"
 }
 
 @test "10: a shell wrapper lives until the final save is durable, ends then, and reports in the life that finishes" {
-  local job rank watchers=() options='--nx 101 --ny 67 --steps 1500'
+  local job rank watchers=() options='--nx 101 --ny 67 --steps 3000'
   job=$(submit wrapped --nodes=2-4 --checkpoint --checkpoint-on=preempt --checkpoint-dir="$T/run" <<SCRIPT
 #!/bin/bash
 export STEP_MS=\$((SLURM_RESTART_COUNT ? 0 : 20))
@@ -21,7 +22,10 @@ srun --mpi=pmix bash -c 'echo \$\$ >wrapper.\$SLURM_PROCID; $heat2d --log heat2d
 SCRIPT
 )
   wait_for 30 heat2d_is_past 1
-  for rank in 0 1 2 3; do gone_at "$(cat "$T/wrapper.$rank")" >"$BATS_TEST_TMPDIR/gone.$rank" & watchers+=($!); done
+  for rank in 0 1 2 3; do
+    gone_at "$(cat "$T/wrapper.$rank")" "$BATS_TEST_TMPDIR/watched.$rank" >"$BATS_TEST_TMPDIR/gone.$rank" & watchers+=($!)
+  done
+  for rank in 0 1 2 3; do wait_for 20 test -e "$BATS_TEST_TMPDIR/watched.$rank"; done
   preempt_job "$job" 2
   wait "${watchers[@]}"
   for rank in 0 1 2 3; do (($(cat "$BATS_TEST_TMPDIR/gone.$rank") > $(committed_at "$T/run"))); done
@@ -29,7 +33,7 @@ SCRIPT
   lift_hold "$job"
   wait_for 60 job_is "$job" COMPLETED
   [[ $(grep -c report "$T/wrapped.out") == 2 ]]
-  (($(heat2d_start 1 step) > 1 && $(heat2d_steps_run) >= 1500))
+  (($(heat2d_start 1 step) > 1 && $(heat2d_steps_run) >= 3000))
   [[ $(heat2d_hash) == $(undisturbed_hash $options) ]]
 }
 
