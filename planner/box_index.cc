@@ -69,4 +69,16 @@ BoxIndex::Cover BoxIndex::CoverOf(const Box& target) const {
   return cover;
 }
 
+std::vector<uint32_t> BoxIndex::Meeting(const Box& target) const {
+  std::vector<uint32_t> met;
+  if (target.empty()) return met;
+  const auto first =
+      std::lower_bound(entries_.begin(), entries_.end(), Begin(target) - longest_ + 1,
+                       [this](const Entry& e, int64_t begin) { return Begin(*e.box) < begin; });
+  for (auto e = first; e != entries_.end() && Begin(*e->box) < End(target); ++e) {
+    if (Intersect(target, *e->box)) met.push_back(e->id);
+  }
+  return met;
+}
+
 }  // namespace cairn

@@ -29,6 +29,9 @@ class BoxIndex {
   // taken from the same one, whatever the target: the first of them in the index's order.
   Cover CoverOf(const Box& target) const;
 
+  // The boxes that have an element in common with `target`, in no order.
+  std::vector<uint32_t> Meeting(const Box& target) const;
+
  private:
   struct Entry {
     const Box* box;

@@ -10,8 +10,6 @@
 #include "planner/load_plan.h"
 
 #include <algorithm>
-#include <limits>
-#include <span>
 #include <tuple>
 #include <utility>
 
@@ -107,50 +105,26 @@ class Chunker {
   Dims stride_;  // bytes, of the saved box in the file
 };
 
-Status CheckSaved(const ArraySpec& array, const SavedBox& saved) {
-  const Status fits = CheckBox(array, saved.box);
-  if (!fits.ok()) return {Code::kDamage, "a saved box does not fit: " + fits.message()};
-  const auto bytes = static_cast<uint64_t>(saved.box.elements() * DTypeBytes(array.dtype));
-  if (saved.file_offset > std::numeric_limits<uint64_t>::max() - bytes) {
-    return {Code::kDamage, "array '" + array.name + "': a saved box lies at file offset " +
-                               std::to_string(saved.file_offset) + ", which no file has"};
-  }
-  return OkStatus();
-}
-
-Status CheckCovered(const ArraySpec& array, const BoxIndex::Cover& cover) {
-  if (cover.holes.empty()) return OkStatus();
-  return {Code::kDamage, "array '" + array.name + "' of shape " + array.shape.ToString() + ": elements " +
-                             cover.holes[0].ToString() +
-                             " are wanted and no saved box holds them; this checkpoint is not whole"};
-}
-
 // Steps 1 and 2, array after array.
 class Collector {
  public:
   Collector(const std::vector<WantedBox>& wanted, const LoadPlanOptions& options)
       : wanted_(wanted), options_(options) {}
 
-  // `wanted` are positions of wanted boxes of this array, `saved` all its saved boxes.
-  Status Add(const ArraySpec& array, std::span<const SavedBox> saved, const std::vector<uint32_t>& wanted) {
-    CAIRN_RETURN_IF_ERROR(CheckArray(array));
-    std::vector<const Box*> saved_boxes, wanted_boxes;
-    for (const SavedBox& s : saved) {
-      CAIRN_RETURN_IF_ERROR(CheckSaved(array, s));
-      saved_boxes.push_back(&s.box);
-    }
+  // `wanted` are positions of wanted boxes of this array.
+  Status Add(const SavedIndex& saved, uint32_t array, const std::vector<uint32_t>& wanted) {
+    const ArraySpec& spec = saved.layout().arrays[array];
+    const int element_bytes = DTypeBytes(spec.dtype);
+    std::vector<const Box*> wanted_boxes;
     for (const uint32_t w : wanted) {
-      CAIRN_RETURN_IF_ERROR(CheckBox(array, wanted_[w].box).Annotate("a wanted box does not fit"));
+      CAIRN_RETURN_IF_ERROR(CheckBox(spec, wanted_[w].box).Annotate("a wanted box does not fit"));
       wanted_boxes.push_back(&wanted_[w].box);
     }
-    const int element_bytes = DTypeBytes(array.dtype);
-    const BoxIndex saved_index(saved_boxes), wanted_index(wanted_boxes);
+    const BoxIndex wanted_index(wanted_boxes);
     for (uint32_t i = 0; i < wanted.size(); ++i) {
-      const BoxIndex::Cover cover = saved_index.CoverOf(*wanted_boxes[i]);
-      CAIRN_RETURN_IF_ERROR(CheckCovered(array, cover));
-      for (const BoxIndex::Part& part : cover.parts) {
-        Chunker(saved[part.box], element_bytes, options_, &chunks_).CutToCells(wanted[i], part.region);
-      }
+      CAIRN_ASSIGN_OR_RETURN(const std::vector<SavedPart> parts, saved.BoxesIn(array, *wanted_boxes[i]));
+      for (const SavedPart& part : parts)
+        Chunker(part.saved, element_bytes, options_, &chunks_).CutToCells(wanted[i], part.region);
       // An element that several boxes want is counted for the one that the index names.
       for (const BoxIndex::Part& part : wanted_index.CoverOf(*wanted_boxes[i]).parts) {
         if (part.box == i) needed_bytes_ += static_cast<uint64_t>(part.region.elements() * element_bytes);
@@ -214,39 +188,32 @@ std::vector<ReadRange> Merge(std::vector<Chunk> chunks, const LoadPlanOptions& o
 
 }  // namespace
 
-Result<LoadPlan> PlanLoad(const SavedLayout& saved, const std::vector<WantedBox>& wanted,
+Result<LoadPlan> PlanLoad(const SavedIndex& saved, const std::vector<WantedBox>& wanted,
                           const LoadPlanOptions& options) {
-  std::vector<std::vector<uint32_t>> wanted_of(saved.arrays.size());  // by array: positions in `wanted`
+  const size_t arrays = saved.layout().arrays.size();
+  std::vector<std::vector<uint32_t>> wanted_of(arrays);  // by array: positions in `wanted`
   for (uint32_t w = 0; w < wanted.size(); ++w) {
-    if (wanted[w].array >= saved.arrays.size()) {
+    if (wanted[w].array >= arrays) {
       return Status(Code::kInvalid, "wanted box " + std::to_string(w) + " names array number " +
-                                        std::to_string(wanted[w].array) + ", of " +
-                                        std::to_string(saved.arrays.size()));
+                                        std::to_string(wanted[w].array) + ", of " + std::to_string(arrays));
     }
     wanted_of[wanted[w].array].push_back(w);
   }
-
   Collector collector(wanted, options);
-  const std::span<const SavedBox> boxes(saved.boxes);
-  size_t begin = 0;  // of the array's boxes
-  for (uint32_t a = 0; a < saved.arrays.size(); ++a) {
-    size_t end = begin;
-    while (end < boxes.size() && boxes[end].array == a) ++end;
-    if (!wanted_of[a].empty()) {
-      CAIRN_RETURN_IF_ERROR(collector.Add(saved.arrays[a], boxes.subspan(begin, end - begin), wanted_of[a]));
-    }
-    begin = end;
-  }
-  if (begin != boxes.size()) {
-    return Status(Code::kDamage, "the saved boxes are not grouped by array: box " + std::to_string(begin) +
-                                     " of array number " + std::to_string(boxes[begin].array) +
-                                     " is out of order");
+  for (uint32_t a = 0; a < arrays; ++a) {
+    if (!wanted_of[a].empty()) CAIRN_RETURN_IF_ERROR(collector.Add(saved, a, wanted_of[a]));
   }
   LoadPlan plan;
   plan.needed_bytes = collector.needed_bytes();
   plan.ranges = Merge(std::move(collector).TakeChunks(), options);
   for (const ReadRange& range : plan.ranges) plan.read_bytes += range.bytes;
   return plan;
+}
+
+Result<LoadPlan> PlanLoad(const SavedLayout& saved, const std::vector<WantedBox>& wanted,
+                          const LoadPlanOptions& options) {
+  CAIRN_ASSIGN_OR_RETURN(const SavedIndex index, SavedIndex::Make(saved));
+  return PlanLoad(index, wanted, options);
 }
 
 }  // namespace cairn

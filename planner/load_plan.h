@@ -5,22 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/layout.h"
+#include "planner/saved_layout.h"
 
 namespace cairn {
-
-// A box as it lies on disk: dense, row-major, at `file_offset` of file `file`.
-struct SavedBox {
-  uint32_t array = 0;
-  uint32_t file = 0;
-  uint64_t file_offset = 0;  // bytes from the start of the file
-  Box box;
-};
-
-struct SavedLayout {
-  std::vector<ArraySpec> arrays;
-  std::vector<SavedBox> boxes;  // grouped by array
-};
 
 // A box that this rank wants; `array` is a position in SavedLayout::arrays (the caller matched the names).
 struct WantedBox {
@@ -68,6 +55,8 @@ struct LoadPlanOptions {
 //
 // kInvalid when a wanted box does not fit its array. kDamage when a saved box does not, or when no saved box
 // covers a wanted element; the message names the array and the first hole.
+Result<LoadPlan> PlanLoad(const SavedIndex& saved, const std::vector<WantedBox>& wanted,
+                          const LoadPlanOptions& options = {});
 Result<LoadPlan> PlanLoad(const SavedLayout& saved, const std::vector<WantedBox>& wanted,
                           const LoadPlanOptions& options = {});
 

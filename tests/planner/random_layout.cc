@@ -23,6 +23,12 @@ void CutUp(Random& random, const Box& box, int cuts, std::vector<Box>* out) {
   CutUp(random, high, cuts - 1, out);
 }
 
+}  // namespace
+
+int64_t Uniform(Random& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+}
+
 Box RandomBox(Random& random, const Dims& shape) {
   Box box;
   for (const int64_t n : shape) {
@@ -30,12 +36,6 @@ Box RandomBox(Random& random, const Dims& shape) {
     box.extent.push_back(Uniform(random, 0, n - box.offset[box.offset.size() - 1]));
   }
   return box;
-}
-
-}  // namespace
-
-int64_t Uniform(Random& random, int64_t low, int64_t high) {
-  return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
 }
 
 std::vector<ArraySpec> RandomArrays(Random& random) {

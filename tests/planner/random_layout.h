@@ -14,6 +14,8 @@ using Random = std::mt19937_64;
 
 int64_t Uniform(Random& random, int64_t low, int64_t high);  // both included
 
+Box RandomBox(Random& random, const Dims& shape);  // inside; may be empty
+
 std::vector<ArraySpec> RandomArrays(Random& random);
 
 // A valid layout of these arrays.

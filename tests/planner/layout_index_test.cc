@@ -1,0 +1,51 @@
+#include "planner/layout_index.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/planner/random_layout.h"
+
+namespace cairn {
+namespace {
+
+// Against a look at every piece.
+TEST(LayoutIndex, NamesThePiecesOfARankAndTheHoldersOfABox) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const std::vector<ArraySpec> arrays = RandomArrays(random);
+    const Layout layout = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 9)));
+    const LayoutIndex index(layout);
+
+    for (uint32_t rank = 0; rank < layout.world_size; ++rank) {
+      std::vector<Piece> expected;
+      for (const Piece& p : layout.pieces) {
+        if (p.rank == rank) expected.push_back(p);
+      }
+      const std::vector<Piece> pieces = index.PiecesOf(rank);
+      ASSERT_EQ(pieces.size(), expected.size());
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        EXPECT_EQ(pieces[i].array, expected[i].array);
+        EXPECT_EQ(pieces[i].ordinal, expected[i].ordinal);
+        EXPECT_EQ(pieces[i].box, expected[i].box);
+      }
+    }
+    for (uint32_t a = 0; a < arrays.size(); ++a) {
+      const Box box = RandomBox(random, arrays[a].shape);
+      std::vector<Piece> expected;
+      for (const Piece& p : layout.pieces) {
+        if (p.array == a && Intersect(p.box, box)) expected.push_back(p);
+      }
+      const std::vector<Holder> holders = index.HoldersOf(a, box);
+      ASSERT_EQ(holders.size(), expected.size());
+      for (size_t i = 0; i < holders.size(); ++i) {
+        EXPECT_EQ(holders[i].rank, expected[i].rank);
+        EXPECT_EQ(holders[i].ordinal, expected[i].ordinal);
+        EXPECT_EQ(holders[i].box, expected[i].box);
+        EXPECT_EQ(holders[i].region, *Intersect(expected[i].box, box));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn
