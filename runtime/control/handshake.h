@@ -24,11 +24,13 @@
 namespace cairn {
 
 enum class Role : uint8_t {
-  kHost = 1,     // server: the host process
-  kMember = 2,   // client of the host
-  kParent = 3,   // server: a node leader, or rank 0
-  kChild = 4,    // client of a parent
-  kControl = 5,  // client of the host: the `cairn` command
+  kHost = 1,          // server: the host process
+  kMember = 2,        // client of the host
+  kParent = 3,        // server: a node leader, or rank 0
+  kChild = 4,         // client of a parent
+  kControl = 5,       // client of the host: the `cairn` command
+  kBulkReceiver = 6,  // server: a member that takes bulk data (runtime/bulk)
+  kBulkSender = 7,    // client of a bulk receiver
 };
 
 // Why a peer was refused. Each kind is logged once and counted.

@@ -16,14 +16,15 @@
 namespace cairn {
 
 enum SessionMessage : uint16_t {
-  kToLeaderMessage = 1,  // agreement::ToLeader
-  kToMemberMessage = 2,  // agreement::ToMember
-  kOpenedMessage = 3,    // leader → all
-  kShareMessage = 4,     // member → leader: EncodeShare
-  kOrderMessage = 5,     // leader → member
-  kOutcomeMessage = 6,   // member → leader
-  kSignalMessage = 7,    // member → leader: SIGTERM arrived
-  kLeaveMessage = 8,     // leader → all
+  kToLeaderMessage = 1,     // agreement::ToLeader
+  kToMemberMessage = 2,     // agreement::ToMember
+  kOpenedMessage = 3,       // leader → all
+  kShareMessage = 4,        // member → leader: EncodeShare
+  kOrderMessage = 5,        // leader → member
+  kOutcomeMessage = 6,      // member → leader
+  kSignalMessage = 7,       // member → leader: SIGTERM arrived
+  kLeaveMessage = 8,        // leader → all
+  kBulkAddressMessage = 9,  // member ↔ member: AddressBook
 };
 
 // How opening ended, for every member.

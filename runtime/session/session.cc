@@ -29,6 +29,11 @@ Session::Session(std::string name, const Bootstrap& boot)
       boot_(boot),
       log_(std::make_unique<Log>(boot.settings.log,
                                  boot.rank == 0 ? "" : "rank " + std::to_string(boot.rank))),
+      addresses_([this](int rank, std::string message) {
+        loop_->Post([this, rank, message = std::move(message)] {
+          (void)fabric_->SendTo(rank, kBulkAddressMessage, message);
+        });
+      }),
       member_({.boundary_wait = boot.settings.boundary_wait}) {}
 
 Result<Session::Pointer> Session::Open(const std::string& name, const Bootstrap& boot) {
@@ -162,6 +167,10 @@ void Session::Depart(std::function<void()> done) {
 
 void Session::SendToLeader(uint16_t type, std::string payload) {
   loop_->Post([this, type, payload = std::move(payload)] { (void)fabric_->SendToLeader(type, payload); });
+}
+
+BulkIdentity Session::Bulk(const std::string& purpose) const {
+  return {.rank = boot_.rank, .key = boot_.key, .session = name_, .token = boot_.token, .purpose = purpose};
 }
 
 // ---- restore ----
@@ -389,6 +398,8 @@ void Session::OnMessage(int from, uint16_t type, std::string payload) {
       if (const auto signal = DecodeSessionMessage<SignalSeen>(payload); signal.ok())
         coordinator_->OnSignal(from, *signal);
       return;
+    case kBulkAddressMessage:
+      return addresses_.OnMessage(from, payload);
     case kLeaveMessage:
       if (const auto order = DecodeSessionMessage<LeaveOrder>(payload); order.ok()) OnLeave(*order);
       return;

@@ -18,6 +18,8 @@
 #include <string>
 
 #include "runtime/agreement/member.h"
+#include "runtime/bulk/address_book.h"
+#include "runtime/bulk/identity.h"
 #include "runtime/control/fabric.h"
 #include "runtime/control/loop.h"
 #include "runtime/include/cairn/cairn.h"
@@ -100,6 +102,7 @@ class Session {
   void SampleProgress();
   agreement::Progress progress();                         // loop
   void SendToLeader(uint16_t type, std::string payload);  // any thread
+  BulkIdentity Bulk(const std::string& purpose) const;    // this member on the data plane
   // Loop: closes the directory, says goodbye to the members, each bounded, then calls `done`. May be called again meanwhile.
   void Depart(std::function<void()> done);
   void Abandon(
@@ -122,6 +125,7 @@ class Session {
   std::atomic<int64_t> armed_{kNever};  // the boundary that was agreed on
   std::atomic<bool> inside_{false};
   Mailbox mailbox_;
+  AddressBook addresses_;  // where members take bulk data
 
   // Guarded by mutex_.
   std::mutex mutex_;
