@@ -1,6 +1,8 @@
 #include "planner/saved_layout.h"
 
+#include <algorithm>
 #include <limits>
+#include <tuple>
 
 namespace cairn {
 namespace {
@@ -56,6 +58,23 @@ Result<std::vector<SavedPart>> SavedIndex::BoxesIn(uint32_t array, const Box& bo
   std::vector<SavedPart> parts;
   for (const BoxIndex::Part& part : cover.parts) parts.push_back({saved[part.box], part.region});
   return parts;
+}
+
+const std::vector<SavedBox>& SavedIndex::BoxesOfFile(uint32_t file) const {
+  static const std::vector<SavedBox> kNone;
+  if (by_file_.empty()) {
+    for (const SavedBox& saved : saved_->boxes) {
+      if (saved.box.empty()) continue;
+      if (saved.file >= by_file_.size()) by_file_.resize(saved.file + 1);
+      by_file_[saved.file].push_back(saved);
+    }
+    for (auto& boxes : by_file_) {
+      std::sort(boxes.begin(), boxes.end(), [](const SavedBox& a, const SavedBox& b) {
+        return std::tie(a.file_offset, a.array) < std::tie(b.file_offset, b.array);
+      });
+    }
+  }
+  return file < by_file_.size() ? by_file_[file] : kNone;
 }
 
 }  // namespace cairn

@@ -44,12 +44,17 @@ class SavedIndex {
   // the message names the array and the first hole.
   Result<std::vector<SavedPart>> BoxesIn(uint32_t array, const Box& box) const;
 
+  // The boxes in a file, those that are not empty, by their offset. The exchange plan asks for few files: those that a
+  // rank's own pieces come from.
+  const std::vector<SavedBox>& BoxesOfFile(uint32_t file) const;
+
  private:
   SavedIndex() = default;
 
   const SavedLayout* saved_ = nullptr;
   std::vector<size_t> first_box_;                         // by array, and one more: position in boxes
   mutable std::vector<std::unique_ptr<BoxIndex>> boxes_;  // by array, at first use
+  mutable std::vector<std::vector<SavedBox>> by_file_;    // at first use
 };
 
 }  // namespace cairn
