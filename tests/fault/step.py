@@ -106,9 +106,13 @@ class Step:
         """Whether all ranks have ended within the bound."""
         return wait_for(lambda: not self.running(), bound)
 
+    def output(self, rank):
+        """stdout of a rank, so far."""
+        return self._out(rank).read_text()
+
     def line(self, rank, word):
         """The rest of the first line of a rank's stdout that begins with `word`; "" when there is none yet."""
-        for line in self._out(rank).read_text().splitlines():
+        for line in self.output(rank).splitlines():
             if line.startswith(word + " "):
                 return line[len(word) + 1:]
         return ""

@@ -1,0 +1,122 @@
+"""Benches: one function a question; each yields Figures. ALL is what `run` knows, in its order."""
+import json
+import re
+import statistics
+
+from context import Missing, finish, numbers
+from figures import Bar, Figure, compare, seconds
+from peers import Cairn, Peer, race
+
+RANKS = 4  # of W1 and W2
+
+
+def stall(context):
+    for workload, rounds in context.rounds_of("bench_stall", context.mib // 2, context.rounds).items():
+        yield compare("stall", workload, rounds, Bar(1.1))
+
+
+def commit(context):
+    for workload, rounds in context.rounds_of("bench_commit", context.folder(), context.rounds).items():
+        yield compare("commit", workload, rounds, Bar(3))
+
+
+def step(context):
+    ranks, _ = context.ranks(1, "step", "--rounds", context.rounds)
+    with ranks:
+        finish(ranks)
+        loads, steps = numbers(ranks, "load"), numbers(ranks, "step")
+    yield Figure("step", "cairn_step, nothing armed", steps, Bar(20, unit="ns"), limit=f"{statistics.median(loads):.3g} ns",
+                 ours=f"{statistics.median(steps):.3g} ns")
+
+
+def slowdown(context):
+    ranks, _ = context.ranks(1, "slowdown", "--elements", context.mib << 18, "--rounds", context.rounds)
+    with ranks:
+        finish(ranks)
+        idle, draining = numbers(ranks, "idle"), numbers(ranks, "draining")
+    rounds = [{"limit_s": a * 1e-9, "ours_s": b * 1e-9} for a, b in zip(idle, draining)]
+    yield compare("slowdown", "one busy core, while a save is written", rounds, Bar(1.05))
+
+
+def agreement(context):
+    """Boundaries from the request to the one at which all copied."""
+    steps = 300 if context.quick else 3000
+    ranks, folder = context.ranks(8, "agreement", "--elements", 1024, "--steps", steps, settings={"CAIRN_KEEP": "last=99"})
+    with ranks:
+        finish(ranks)
+        asked = [int(one) for one in numbers(ranks, "asked")]
+    events = map(json.loads, (folder / "run/journal.jsonl").read_text().splitlines())
+    saved = [event["step"] for event in events if event["event"] == "saved" and event["trigger"] == "request"]
+    waits = [at - since for since, at in zip(asked, saved)]
+    yield Figure("agreement", "8 ranks, a boundary each 1 ms", waits, Bar(4, unit="steps"), limit="1 step",
+                 ours=f"{statistics.median(waits):g} steps")
+
+
+def memory(context):
+    """What a rank's memory grows by over its slots, and over a thousand saves."""
+    saves = 50 if context.quick else 1000
+    mib = 64
+    cairn = Cairn(context, 1, 16, mib << 14)
+    pid = cairn.step.ranks[0].pid
+    try:
+        cairn.measure()
+        first = resident(pid)
+        for _ in range(saves):
+            cairn.measure()
+        last = resident(pid)
+    finally:
+        cairn.close()
+    yield Figure("memory", f"of a rank with {mib} MiB, over its two slots", [last - 3 * mib], Bar(64, unit="MiB"), limit=f"{3 * mib} MiB",
+                 ours=f"{last:.0f} MiB")
+    yield Figure("memory", f"grown after {saves} saves", [last - first], Bar(1, unit="MiB"), limit=f"{first:.1f} MiB", ours=f"{last:.1f} MiB")
+
+
+def resident(pid):
+    """MiB."""
+    with open(f"/proc/{pid}/status") as status:
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status.read())[1]) / 1024
+
+
+def peers_torch(context):
+    script = context.here / "peers_torch.py"
+    try:
+        peer = Peer([context.python, script, "--check"], context.folder() / "log")
+        peer.measure("import")
+        peer.close()
+    except RuntimeError:
+        raise Missing(f"{context.python} cannot import torch and safetensors (see --python)") from None
+    for workload, arrays, elements, bar in workloads(context, large=Bar(3, at_least=True), small=Bar(10, at_least=True)):
+        folder = context.folder()
+        command = [context.python, script, "--folder", folder, "--ranks", RANKS, "--arrays", arrays, "--elements", elements]
+        ways = {"dcp.save": bar, "dcp.async_save": bar, "torch.save": bar, "safetensors": bar}
+        yield from peer_figures(context, "peers_torch", workload, arrays, elements, Peer(command, folder / "log"), ways,
+                                {"dcp.async_save, stall": bar})
+
+
+def peers_hpc(context):
+    program = context.program("bench_peers_hpc")
+    for workload, arrays, elements, bar in workloads(context, large=Bar(1, at_least=True), small=Bar(10, at_least=True)):
+        folder = context.folder()
+        command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", RANKS, program, folder, arrays, elements]
+        yield from peer_figures(context, "peers_hpc", workload, arrays, elements, Peer(command, folder / "log"),
+                                {"MPI-IO": bar, "HDF5": bar}, {})
+
+
+def workloads(context, large, small):
+    """W1 and W2: (name, arrays, elements of an array, bar)."""
+    yield "W1", 48, context.mib * (1 << 18) // 48 // RANKS * RANKS, large
+    yield "W2", 1000 if context.quick else 10000, 4096, small
+
+
+def peer_figures(context, name, workload, arrays, elements, peer, ways, stalls):
+    try:
+        cairn = Cairn(context, RANKS, arrays, elements)
+        try:
+            yield from race(name, workload, cairn, peer, ways, stalls, context.rounds)
+        finally:
+            cairn.close()
+    finally:
+        peer.close()
+
+
+ALL = {one.__name__: one for one in (stall, commit, step, slowdown, agreement, memory, peers_torch, peers_hpc)}
