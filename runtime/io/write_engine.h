@@ -43,7 +43,7 @@ class WriteEngine {
   WriteEngine(const WriteEngine&) = delete;
   WriteEngine& operator=(const WriteEngine&) = delete;
 
-  virtual std::string_view name() const = 0;  // "io_uring", "pwrite"
+  virtual std::string_view name() const = 0;  // "io_uring", "pwrite"; of a literal
   virtual int depth() const = 0;              // so many blocks may be in flight
   virtual int in_flight() const = 0;          // submitted, and not yet given back
 

@@ -81,14 +81,14 @@ void Saver::BeginDrain() {
   pool_.Complete(current_->slot);
   pool_.BeginDrain(current_->slot);
   current_->complete = current_->draining = true;
-  progress_ = std::make_unique<DrainProgress>();
+  control_ = std::make_unique<DrainControl>();
 }
 
 Result<MemberRecord> Saver::Drain(const std::string& directory) {
   const int64_t begin = NowNs();
   MemberRecord record;
   CAIRN_ASSIGN_OR_RETURN(record.shards,
-                         cairn::Drain(*current_->slot, images_, {directory, options_.mode}, *progress_));
+                         cairn::Drain(*current_->slot, images_, {directory, options_.mode}, *control_));
   for (size_t i = 0; i < blob_bytes_.size(); ++i)
     record.blobs.emplace(items_.blobs()[i].name, blob_bytes_[i]);
   record.stall_ns = stall_ns_;
@@ -109,7 +109,7 @@ void Saver::Settle(uint64_t save_id, Worth worth) {
   CancelDrain();
 }
 
-void Saver::CancelDrain() { progress_->cancel = true; }
+void Saver::CancelDrain() { control_->Cancel(); }
 
 void Saver::Free() {
   if (*current_->settled == Worth::kNone) {

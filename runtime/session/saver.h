@@ -77,7 +77,7 @@ class Saver {
   std::vector<void*> pointers_;                          // by piece number, resolved at the boundary
   std::vector<std::string> blob_bytes_;                  // copied at the boundary, as Items::blobs
   std::optional<Current> current_;
-  std::unique_ptr<DrainProgress> progress_ = std::make_unique<DrainProgress>();
+  std::unique_ptr<DrainControl> control_ = std::make_unique<DrainControl>();
   int64_t stall_ns_ = 0;
 };
 

@@ -57,7 +57,6 @@ Result<Session::Pointer> Session::Open(const std::string& name, const Bootstrap&
 Status Session::Connect() {
   CAIRN_ASSIGN_OR_RETURN(loop_, Loop::Start("cairn-loop"));
   worker_ = std::make_unique<Worker>();
-  worker_->Run(YieldToComputeThreads);
   auto ready = std::make_shared<std::promise<Status>>();
   auto future = ready->get_future();
   loop_->Run([this, ready] {

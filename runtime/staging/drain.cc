@@ -1,14 +1,15 @@
 #include "runtime/staging/drain.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <mutex>
+#include <chrono>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -59,83 +60,148 @@ Status Preallocate(int fd, uint64_t bytes, const std::string& path) {
   return Status::FromErrno(errno, "reserve " + std::to_string(bytes) + " bytes for " + path);
 }
 
-// Steps 1 to 3. Blocks are taken by two threads, so that one hashes while the other's write is on its way.
-class ShardWriter {
- public:
-  ShardWriter(const std::byte* data, uint64_t bytes, const std::string& path, DrainProgress& progress)
-      : data_(data), path_(path), progress_(progress) {
-    sums_.file_bytes = bytes;
-    sums_.blocks.resize(BlockCount(bytes));
-  }
-
-  Result<Sums> Write(NewFiles& files, bool direct) && {
-    CAIRN_ASSIGN_OR_RETURN(file_, files.Create(path_));
-    CAIRN_RETURN_IF_ERROR(Preallocate(file_.get(), sums_.file_bytes, path_));
-    direct_ = direct && SetDirect(file_.get(), true);
-    {
-      std::jthread helper;
-      if (sums_.blocks.size() > 1) {
-        try {
-          helper = std::jthread([this] { WriteBlocks(); });
-        } catch (const std::system_error&) {
-          // No thread is to be had: this one does it all.
-        }
-      }
-      WriteBlocks();
-    }
-    CAIRN_RETURN_IF_ERROR(failure_);
-    // The last block was written in whole pages if it went past the page cache.
-    if (direct && ftruncate(file_.get(), static_cast<off_t>(sums_.file_bytes)) != 0) {
-      return Status::FromErrno(errno, "cut " + path_);
-    }
-    CAIRN_RETURN_IF_ERROR(SyncFile(file_.get(), path_));
-    CAIRN_RETURN_IF_ERROR(std::move(file_).Close(path_));
-    return std::move(sums_);
-  }
-
- private:
-  void WriteBlocks() {
-    while (!stop_) {
-      const uint64_t block = next_++;
-      if (block >= sums_.blocks.size()) return;
-      Status status =
-          progress_.cancel ? Status(Code::kCancelled, "write " + path_ + ": cancelled") : WriteBlock(block);
-      if (status.ok()) continue;
-      stop_ = true;
-      const std::lock_guard lock(mutex_);
-      if (failure_.ok()) failure_ = std::move(status);
-    }
-  }
-
-  Status WriteBlock(uint64_t block) {
-    const uint64_t offset = block * kBlockBytes;
-    const std::span<const std::byte> content(data_ + offset, BlockBytes(sums_.file_bytes, block));
-    sums_.blocks[block] = Hash128Of(content);
-    Status written(Code::kInvalid, "");
-    if (direct_) {
-      // O_DIRECT wants whole pages; the mapping has them.
-      written = PwriteFull(file_.get(), {content.data(), WholePages(content.size())}, offset, path_);
-      if (written.code() == Code::kInvalid) direct_ = !SetDirect(file_.get(), false);
-    }
-    if (written.code() == Code::kInvalid) written = PwriteFull(file_.get(), content, offset, path_);
-    CAIRN_RETURN_IF_ERROR(written);
-    progress_.bytes_written += content.size();
-    return OkStatus();
-  }
-
-  const std::byte* const data_;
-  const std::string& path_;
-  DrainProgress& progress_;
-  UniqueFd file_;
-  Sums sums_;  // each block's hash is written by the thread that took the block
-  std::atomic<uint64_t> next_{0};
-  std::atomic<bool> stop_{false};
-  std::atomic<bool> direct_{false};
-  std::mutex mutex_;
-  Status failure_;  // guarded by mutex_ while both threads are at work
+// An image on its way into its file.
+struct Shard {
+  uint32_t number = 0;
+  const std::byte* data = nullptr;
+  std::string path;
+  UniqueFd file;
+  bool direct = false;
+  Sums sums;
 };
 
-// Step 4.
+// Step 1.
+Result<Shard> Begin(const Image& image, const std::byte* data, const DrainOptions& options, NewFiles& files) {
+  Shard shard{
+      .number = image.number, .data = data, .path = options.directory + "/" + names::Shard(image.number)};
+  shard.sums.file_bytes = image.size_bytes;
+  shard.sums.blocks.resize(BlockCount(image.size_bytes));
+  CAIRN_ASSIGN_OR_RETURN(shard.file, files.Create(shard.path));
+  CAIRN_RETURN_IF_ERROR(Preallocate(shard.file.get(), image.size_bytes, shard.path));
+  shard.direct = options.direct && SetDirect(shard.file.get(), true);
+  return shard;
+}
+
+// Step 2. One thread at a time; another one may go on where one has stopped.
+class BlockWriter {
+ public:
+  BlockWriter(std::vector<Shard>& shards, const DrainOptions& options, DrainControl& control)
+      : shards_(shards), options_(options), control_(control), pace_(options.bytes_per_second) {}
+
+  // Writes what is left. `gently`: stops when the drain is hurried, at low priority and at the given pace until then.
+  void Run(bool gently) {
+    const auto engine = options_.make_engine();
+    control_.SetWriter(engine->name());
+    sent_.resize(static_cast<size_t>(engine->depth()));
+    free_.clear();
+    for (size_t place = 0; place < sent_.size(); ++place) free_.push_back(place);
+    for (;;) {
+      if (failure_.ok() && control_.cancelled()) failure_ = Status(Code::kCancelled, "cancelled");
+      const bool more = !done() && !(gently && control_.hurried());
+      if (!more && engine->in_flight() == 0) return;
+      if (!more || free_.empty()) {
+        Take(engine->Wait(), *engine);
+        continue;
+      }
+      if (!gently || MayGo()) SendNext(*engine);
+      while (const auto finished = engine->Poll()) Take(*finished, *engine);
+    }
+  }
+
+  bool done() const { return !failure_.ok() || shard_ == shards_.size(); }
+  const Status& failure() const { return failure_; }
+
+ private:
+  struct Sent {
+    size_t shard = 0;
+    uint64_t block = 0;
+    bool direct = false;
+  };
+
+  std::span<const std::byte> Content(size_t shard, uint64_t block) const {
+    const Shard& s = shards_[shard];
+    return {s.data + block * kBlockBytes, BlockBytes(s.sums.file_bytes, block)};
+  }
+
+  // Whether the next block may be written now: not when somebody cancelled or hurried instead.
+  bool MayGo() {
+    control_.SleepUntil(pace_.Take(Content(shard_, block_).size(), std::chrono::steady_clock::now()));
+    return !control_.cancelled() && !control_.hurried();
+  }
+
+  void SendNext(WriteEngine& engine) {
+    Shard& shard = shards_[shard_];
+    shard.sums.blocks[block_] = Hash128Of(Content(shard_, block_));
+    Send({shard_, block_}, engine);
+    if (++block_ < shard.sums.blocks.size()) return;
+    block_ = 0;
+    ++shard_;
+  }
+
+  void Send(Sent sent, WriteEngine& engine) {
+    const Shard& shard = shards_[sent.shard];
+    auto content = Content(sent.shard, sent.block);
+    sent.direct = shard.direct;
+    // O_DIRECT wants whole pages; the mapping has them.
+    if (sent.direct) content = {content.data(), WholePages(content.size())};
+    const size_t place = free_.back();
+    free_.pop_back();
+    sent_[place] = sent;
+    engine.Submit({shard.file.get(), content, sent.block * kBlockBytes, place});
+  }
+
+  void Take(const BlockDone& finished, WriteEngine& engine) {
+    const Sent sent = sent_[finished.tag];
+    free_.push_back(finished.tag);
+    Shard& shard = shards_[sent.shard];
+    if (finished.error == 0) {
+      control_.AddWritten(Content(sent.shard, sent.block).size());
+    } else if (finished.error == EINVAL && sent.direct && SetDirect(shard.file.get(), false)) {
+      shard.direct = false;
+      Send(sent, engine);
+    } else if (failure_.ok()) {
+      failure_ = Status::FromErrno(finished.error,
+                                   "write " + shard.path + " at " + std::to_string(sent.block * kBlockBytes));
+    }
+  }
+
+  std::vector<Shard>& shards_;
+  const DrainOptions& options_;
+  DrainControl& control_;
+  Pace pace_;
+  size_t shard_ = 0;        // the next block to be sent,
+  uint64_t block_ = 0;      // in this shard
+  std::vector<Sent> sent_;  // by place, which is the engine's tag
+  std::vector<size_t> free_;
+  Status failure_;
+};
+
+// Lowers the calling thread's priority, so that the program's own threads come first. Priorities are per thread on Linux; a refusal leaves
+// the thread as it was.
+void YieldToComputeThreads() {
+  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10));
+  const sched_param none{};
+  static_cast<void>(sched_setscheduler(0, SCHED_BATCH, &none));
+}
+
+Status WriteBlocks(std::vector<Shard>& shards, const DrainOptions& options, DrainControl& control) {
+  BlockWriter writer(shards, options, control);
+  if (!control.hurried()) {
+    try {
+      std::thread([&] {
+        pthread_setname_np(pthread_self(), "cairn-drain");
+        YieldToComputeThreads();
+        writer.Run(/*gently=*/true);
+      }).join();
+    } catch (const std::system_error&) {
+      // No thread is to be had: this one does it all.
+    }
+  }
+  if (!writer.done()) writer.Run(/*gently=*/false);
+  return writer.failure();
+}
+
+// Step 3.
 Status WriteSums(const Sums& sums, const std::string& path, NewFiles& files) {
   CAIRN_ASSIGN_OR_RETURN(UniqueFd file, files.Create(path));
   const std::string bytes = EncodeSums(sums);
@@ -144,38 +210,61 @@ Status WriteSums(const Sums& sums, const std::string& path, NewFiles& files) {
   return std::move(file).Close(path);
 }
 
+Result<ShardRecord> Finish(Shard& shard, const DrainOptions& options, NewFiles& files) {
+  // The last block was written in whole pages if it went past the page cache.
+  if (options.direct && ftruncate(shard.file.get(), static_cast<off_t>(shard.sums.file_bytes)) != 0)
+    return Status::FromErrno(errno, "cut " + shard.path);
+  CAIRN_RETURN_IF_ERROR(SyncFile(shard.file.get(), shard.path));
+  CAIRN_RETURN_IF_ERROR(std::move(shard.file).Close(shard.path));
+  CAIRN_RETURN_IF_ERROR(WriteSums(shard.sums, options.directory + "/" + names::Sums(shard.number), files));
+  return ShardRecord{shard.number, shard.sums.file_bytes, shard.sums.Root()};
+}
+
 }  // namespace
 
+void DrainControl::Cancel() {
+  const std::lock_guard lock(mutex_);
+  cancelled_ = true;
+  changed_.notify_all();
+}
+
+void DrainControl::Hurry() {
+  const std::lock_guard lock(mutex_);
+  hurried_ = true;
+  changed_.notify_all();
+}
+
+void DrainControl::SleepUntil(Pace::TimePoint when) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, when, [this] { return cancelled_ || hurried_; });
+}
+
 Result<std::vector<ShardRecord>> Drain(Slot& slot, const ImagePlan& plan, const DrainOptions& options,
-                                       DrainProgress& progress) {
+                                       DrainControl& control) {
   NewFiles files(options.mode);
   std::vector<ShardRecord> records;
   Hasher128 content;
   const auto drain_all = [&]() -> Status {
+    std::vector<Shard> shards;
     for (size_t i = 0; i < plan.images.size(); ++i) {
-      const Image& image = plan.images[i];
-      const std::string folder = options.directory + "/";
-      const std::string path = folder + names::Shard(image.number);
-      ShardWriter writer(slot.image(i), image.size_bytes, path, progress);
-      CAIRN_ASSIGN_OR_RETURN(const Sums sums, std::move(writer).Write(files, options.direct));
-      CAIRN_RETURN_IF_ERROR(WriteSums(sums, folder + names::Sums(image.number), files));
-      records.push_back({image.number, image.size_bytes, sums.Root()});
-      content.Update(std::as_bytes(std::span(records.back().sums_root.bytes)));
+      CAIRN_ASSIGN_OR_RETURN(Shard shard, Begin(plan.images[i], slot.image(i), options, files));
+      shards.push_back(std::move(shard));
+    }
+    CAIRN_RETURN_IF_ERROR(WriteBlocks(shards, options, control));
+    for (Shard& shard : shards) {
+      CAIRN_ASSIGN_OR_RETURN(const ShardRecord record, Finish(shard, options, files));
+      records.push_back(record);
+      content.Update(std::as_bytes(std::span(record.sums_root.bytes)));
     }
     return OkStatus();
   };
   if (Status status = drain_all(); !status.ok()) {
-    return status.Annotate("after " + std::to_string(progress.bytes_written.load()) + " of " +
+    return status.Annotate("after " + std::to_string(control.bytes_written()) + " of " +
                            std::to_string(plan.bytes) + " bytes of this rank");
   }
   files.Keep();
   slot.sidecar().MarkHashed(content.Finish());
   return records;
-}
-
-void YieldToComputeThreads() {
-  // Priorities are per thread on Linux. A refusal leaves the worker as it was.
-  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10));
 }
 
 }  // namespace cairn

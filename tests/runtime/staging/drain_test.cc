@@ -1,24 +1,31 @@
 #include "runtime/staging/drain.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "runtime/formats/names.h"
 #include "runtime/formats/sums.h"
+#include "runtime/io/pwrite_engine.h"
 #include "tests/runtime/staging/ranks.h"
 
 namespace cairn {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // A staged slot of images with these sizes, filled with pseudo-random bytes.
@@ -61,12 +68,16 @@ std::vector<std::string> Names(const std::string& dir) {
 constexpr uint64_t kMiB = 1 << 20;
 
 TEST(Drain, WritesEachImageAsItIsWithTheSumsOfItsBlocks) {
-  for (const bool direct : {true, false}) {
+  for (const auto& [direct, writer] : {std::pair{true, Writer::kAuto}, std::pair{false, Writer::kAuto},
+                                       std::pair{true, Writer::kPwrite}, std::pair{false, Writer::kPwrite}}) {
     TempDir dir;
     Staged staged({9 * kMiB + 123, 4 * kMiB, 100});
-    DrainProgress progress;
-    const auto records =
-        Drain(*staged.slot, staged.plan, {.directory = dir.path(), .direct = direct}, progress);
+    DrainControl control;
+    const auto records = Drain(*staged.slot, staged.plan,
+                               {.directory = dir.path(),
+                                .direct = direct,
+                                .make_engine = [w = writer] { return MakeWriteEngine(w); }},
+                               control);
     ASSERT_TRUE(records.ok()) << records.status().message();
     ASSERT_EQ(records->size(), 3u);
     for (size_t i = 0; i < 3; ++i) {
@@ -87,7 +98,7 @@ TEST(Drain, WritesEachImageAsItIsWithTheSumsOfItsBlocks) {
       EXPECT_EQ(block, sums->blocks.size());
       EXPECT_EQ((*records)[i], (ShardRecord{static_cast<uint32_t>(i + 1), content.size(), sums->Root()}));
     }
-    EXPECT_EQ(progress.bytes_written.load(), 13 * kMiB + 223);
+    EXPECT_EQ(control.bytes_written(), 13 * kMiB + 223);
     EXPECT_EQ(staged.slot->sidecar().state(), SlotState::kHashed);
   }
 }
@@ -95,8 +106,8 @@ TEST(Drain, WritesEachImageAsItIsWithTheSumsOfItsBlocks) {
 TEST(Drain, GivesItsFilesTheModeAskedFor) {
   TempDir dir;
   Staged staged({100});
-  DrainProgress progress;
-  ASSERT_TRUE(Drain(*staged.slot, staged.plan, {.directory = dir.path(), .mode = 0604}, progress).ok());
+  DrainControl control;
+  ASSERT_TRUE(Drain(*staged.slot, staged.plan, {.directory = dir.path(), .mode = 0604}, control).ok());
   for (const std::string& name : Names(dir.path())) {
     struct stat st;
     ASSERT_EQ(stat((dir.path() + "/" + name).c_str(), &st), 0);
@@ -109,8 +120,8 @@ TEST(Drain, OverwritesNothingAndRemovesOnlyItsOwnFiles) {
   Staged staged({100, 100});
   const std::string theirs = dir.path() + "/" + names::Shard(2);
   { std::ofstream(theirs) << "theirs"; }
-  DrainProgress progress;
-  const auto records = Drain(*staged.slot, staged.plan, {.directory = dir.path()}, progress);
+  DrainControl control;
+  const auto records = Drain(*staged.slot, staged.plan, {.directory = dir.path()}, control);
   EXPECT_EQ(records.status().code(), Code::kExists);
   EXPECT_THAT(records.status().message(), HasSubstr(theirs));
   EXPECT_EQ(Names(dir.path()), std::vector<std::string>{names::Shard(2)});
@@ -121,9 +132,9 @@ TEST(Drain, OverwritesNothingAndRemovesOnlyItsOwnFiles) {
 TEST(Drain, LeavesNothingWhenItIsCancelled) {
   TempDir dir;
   Staged staged({100});
-  DrainProgress progress;
-  progress.cancel = true;
-  const auto records = Drain(*staged.slot, staged.plan, {.directory = dir.path()}, progress);
+  DrainControl control;
+  control.Cancel();
+  const auto records = Drain(*staged.slot, staged.plan, {.directory = dir.path()}, control);
   EXPECT_EQ(records.status().code(), Code::kCancelled);
   EXPECT_TRUE(Names(dir.path()).empty());
 }
@@ -134,18 +145,183 @@ TEST(Drain, SaysWhereAFullFileSystemStoppedItAndLeavesNothing) {
     GTEST_SKIP() << "needs root, to mount a small tmpfs";
   {
     Staged staged({5 * kMiB, 5 * kMiB});
-    DrainProgress progress;
-    const auto records = Drain(*staged.slot, staged.plan, {.directory = dir.path()}, progress);
+    DrainControl control;
+    const auto records = Drain(*staged.slot, staged.plan, {.directory = dir.path()}, control);
     EXPECT_EQ(records.status().code(), Code::kNoSpace);
-    EXPECT_THAT(records.status().message(), HasSubstr("after 5242880 of 10485760 bytes"));
+    EXPECT_THAT(records.status().message(), HasSubstr("after 0 of 10485760 bytes"));
     EXPECT_THAT(records.status().message(), HasSubstr(names::Shard(2)));
     EXPECT_TRUE(Names(dir.path()).empty());
     // The next save, once there is room, is none the worse for it.
     Staged smaller({kMiB});
-    DrainProgress again;
+    DrainControl again;
     EXPECT_TRUE(Drain(*smaller.slot, smaller.plan, {.directory = dir.path()}, again).ok());
   }
   umount2(dir.path().c_str(), MNT_DETACH);
+}
+
+// An engine that writes at once and lets a test look at each block, and change what becomes of it.
+class WatchedEngine : public WriteEngine {
+ public:
+  using Watch = std::function<int(const BlockWrite& block)>;  // an errno, or 0
+  WatchedEngine(int depth, Watch watch)
+      : depth_(depth), watch_(std::move(watch)), real_(MakePwriteEngine(0)) {}
+  std::string_view name() const override { return "watched"; }
+  int depth() const override { return depth_; }
+  int in_flight() const override { return static_cast<int>(done_.size()); }
+  void Submit(const BlockWrite& block) override {
+    if (const int error = watch_(block); error != 0) return done_.push_back({block.tag, error});
+    real_->Submit(block);
+    done_.push_back(real_->Wait());
+  }
+  BlockDone Wait() override {  // the newest first
+    const BlockDone done = done_.back();
+    done_.pop_back();
+    return done;
+  }
+  std::optional<BlockDone> Poll() override { return std::nullopt; }
+
+ private:
+  const int depth_;
+  const Watch watch_;
+  const std::unique_ptr<WriteEngine> real_;
+  std::vector<BlockDone> done_;
+};
+
+DrainOptions Watched(const TempDir& dir, WatchedEngine::Watch watch, int depth = 3) {
+  return {.directory = dir.path(),
+          .make_engine = [=] { return std::make_unique<WatchedEngine>(depth, watch); }};
+}
+
+void ExpectImages(const TempDir& dir, const Staged& staged) {
+  for (size_t i = 0; i < staged.plan.images.size(); ++i)
+    EXPECT_EQ(ReadWholeFile(dir.path() + "/" + names::Shard(staged.plan.images[i].number)),
+              staged.Content(i));
+}
+
+TEST(Drain, WritesThroughThePageCacheWhatTheFileSystemDoesNotTakePastIt) {
+  TempDir dir;
+  Staged staged({9 * kMiB + 123, kMiB});
+  DrainControl control;
+  const auto watch = [&](const BlockWrite& block) {
+    return (fcntl(block.fd, F_GETFL) & O_DIRECT) != 0 ? EINVAL : 0;
+  };
+  ASSERT_TRUE(Drain(*staged.slot, staged.plan, Watched(dir, watch), control).ok());
+  ExpectImages(dir, staged);
+  EXPECT_EQ(control.bytes_written(), 10 * kMiB + 123);
+  EXPECT_EQ(control.writer(), "watched");
+}
+
+TEST(Drain, SaysWhichBlockFailedAndSubmitsNoMore) {
+  TempDir dir;
+  Staged staged({20 * kMiB});
+  DrainControl control;
+  int blocks = 0;
+  const auto records = Drain(*staged.slot, staged.plan,
+                             Watched(
+                                 dir, [&](const BlockWrite&) { return ++blocks == 2 ? EIO : 0; }, 2),
+                             control);
+  EXPECT_EQ(records.status().code(), Code::kIo);
+  EXPECT_THAT(records.status().message(), AllOf(HasSubstr("after 4194304 of 20971520 bytes"),
+                                                HasSubstr(names::Shard(1) + " at 4194304")));
+  EXPECT_EQ(blocks, 2);
+  EXPECT_TRUE(Names(dir.path()).empty());
+}
+
+TEST(Drain, StopsAtTheNextBlockWhenItIsCancelled) {
+  TempDir dir;
+  Staged staged({40 * kMiB});
+  DrainControl control;
+  int blocks = 0;
+  const auto records = Drain(*staged.slot, staged.plan,
+                             Watched(dir,
+                                     [&](const BlockWrite&) {
+                                       if (++blocks == 3) control.Cancel();
+                                       return 0;
+                                     }),
+                             control);
+  EXPECT_EQ(records.status().code(), Code::kCancelled);
+  EXPECT_EQ(blocks, 3);
+  EXPECT_TRUE(Names(dir.path()).empty());
+}
+
+// With these limits the second block would come after seven weeks.
+constexpr uint64_t kOneBytePerSecond = 1;
+
+TEST(Drain, IsCancelledWhileItWaitsForItsTurn) {
+  TempDir dir;
+  Staged staged({9 * kMiB});
+  DrainControl control;
+  std::atomic<int> blocks = 0;
+  DrainOptions options = Watched(dir, [&](const BlockWrite&) {
+    ++blocks;
+    return 0;
+  });
+  options.bytes_per_second = kOneBytePerSecond;
+  std::thread canceller([&] {
+    while (blocks == 0) std::this_thread::yield();
+    control.Cancel();
+  });
+  EXPECT_EQ(Drain(*staged.slot, staged.plan, options, control).status().code(), Code::kCancelled);
+  canceller.join();
+  EXPECT_EQ(blocks, 1);
+}
+
+int Niceness() { return getpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid))); }
+
+TEST(Drain, GivesWayToTheProgramUntilItIsHurried) {
+  TempDir dir;
+  Staged staged({9 * kMiB, 4 * kMiB});
+  DrainControl control;
+  std::vector<int> niceness;
+  std::atomic<int> blocks = 0;
+  DrainOptions options = Watched(dir, [&](const BlockWrite&) {
+    niceness.push_back(Niceness());
+    ++blocks;
+    return 0;
+  });
+  options.bytes_per_second = kOneBytePerSecond;
+  std::thread hurrier([&] {
+    while (blocks == 0) std::this_thread::yield();
+    control.Hurry();
+  });
+  const int own = Niceness();
+  ASSERT_TRUE(Drain(*staged.slot, staged.plan, options, control).ok());
+  hurrier.join();
+  ExpectImages(dir, staged);
+  EXPECT_EQ(niceness, (std::vector<int>{std::min(own + 10, 19), own, own, own}));
+}
+
+TEST(Drain, WritesAtLowPriority) {
+  TempDir dir;
+  Staged staged({9 * kMiB});
+  DrainControl control;
+  std::vector<int> niceness;
+  const int own = Niceness();
+  ASSERT_TRUE(Drain(*staged.slot, staged.plan,
+                    Watched(dir,
+                            [&](const BlockWrite&) {
+                              niceness.push_back(Niceness());
+                              return 0;
+                            }),
+                    control)
+                  .ok());
+  EXPECT_EQ(niceness, std::vector<int>(3, std::min(own + 10, 19)));
+  EXPECT_EQ(Niceness(), own);
+}
+
+TEST(Drain, IsAtFullSpeedFromTheBeginningWhenItIsHurriedBefore) {
+  TempDir dir;
+  Staged staged({9 * kMiB});
+  DrainControl control;
+  control.Hurry();
+  std::vector<int> niceness;
+  DrainOptions options = Watched(dir, [&](const BlockWrite&) {
+    niceness.push_back(Niceness());
+    return 0;
+  });
+  options.bytes_per_second = kOneBytePerSecond;
+  ASSERT_TRUE(Drain(*staged.slot, staged.plan, options, control).ok());
+  EXPECT_EQ(niceness, std::vector<int>(3, Niceness()));
 }
 
 TEST(Drain, ReportsAFolderThatItMayNotWriteTo) {
@@ -156,8 +332,8 @@ TEST(Drain, ReportsAFolderThatItMayNotWriteTo) {
   if (child == 0) {
     if (setgid(65534) != 0 || setuid(65534) != 0) _exit(2);
     Staged staged({100});
-    DrainProgress progress;
-    const auto records = Drain(*staged.slot, staged.plan, {.directory = dir.path()}, progress);
+    DrainControl control;
+    const auto records = Drain(*staged.slot, staged.plan, {.directory = dir.path()}, control);
     _exit(records.status().code() == Code::kPermission ? 0 : 1);
   }
   int status = 0;

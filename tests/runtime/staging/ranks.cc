@@ -125,8 +125,8 @@ Result<std::vector<ShardRecord>> SaveRank(const LocalTier& tier, const ImagePlan
   CAIRN_ASSIGN_OR_RETURN(const SnapshotPlan snapshot, SnapshotPlan::Make(plan, strides));
   Slot* slot = pool.Acquire({.epoch = 1, .save_id = 1, .boundary = 10});
   snapshot.Run(pointers.data(), *slot);
-  DrainProgress progress;
-  return Drain(*slot, plan, options, progress);
+  DrainControl control;
+  return Drain(*slot, plan, options, control);
 }
 
 Result<Index> SaveLayout(Random& random, const Layout& layout, const LocalTierOptions& local,
