@@ -159,6 +159,7 @@ Result<Listing> ListCheckpoints(const RunDirectory& dir) {
     for (Checkpoint& c : all) {
       if (c.id.epoch == epoch) c.orphan = !bound.Covers(c.id);
     }
+    if (bound.epoch >= epoch) listing.line[epoch] = bound.epoch > epoch ? INT64_MAX : bound.step;
     if (current && current->epoch == epoch && bound.Covers(*current)) listing.lost = current->ToString();
     if (epoch > bound.epoch) continue;
     CAIRN_ASSIGN_OR_RETURN(const std::optional<std::string> parent, ParentOf(dir, epoch, all));

@@ -6,6 +6,8 @@
 #ifndef CAIRN_RUNTIME_CATALOG_CHECKPOINTS_H_
 #define CAIRN_RUNTIME_CATALOG_CHECKPOINTS_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,12 @@ struct Checkpoint {
 struct Listing {
   std::vector<Checkpoint> checkpoints;  // newest first
   std::string lost;                     // what CURRENT names, when it is on the line and not there any more
+  std::map<uint32_t, int64_t> line;     // by epoch: up to which step it is on the line; absent = no step is
+
+  bool OnLine(uint32_t epoch, int64_t step) const {
+    const auto last = line.find(epoch);
+    return last != line.end() && step <= last->second;
+  }
 };
 
 // Everything that has a manifest. An error only when the directory itself cannot be read.

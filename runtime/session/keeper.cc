@@ -1,6 +1,9 @@
 #include "runtime/session/keeper.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 
 #include "planner/save_plan.h"
 #include "runtime/catalog/marks.h"
@@ -112,8 +115,43 @@ Result<State> Keeper::CollectShares() {
   return MergeShares(shares);
 }
 
+Result<std::vector<Inventory>> Keeper::CollectInventories() {
+  std::vector<Inventory> inventories;
+  for (int rank = 0; rank < boot_.world_size; ++rank) {
+    CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
+                           links_.mailbox->Take(Inventory::kType, rank, kShareBound));
+    CAIRN_ASSIGN_OR_RETURN(Inventory inventory, DecodeSessionMessage<Inventory>(letter.payload));
+    inventories.push_back(std::move(inventory));
+  }
+  return inventories;
+}
+
+Result<std::vector<Outcome>> Keeper::Ask(const std::function<Order(int rank)>& order_for,
+                                         std::chrono::nanoseconds bound) {
+  for (int rank = 0; rank < boot_.world_size; ++rank) links_.send(rank, order_for(rank));
+  std::vector<Outcome> outcomes;
+  Status worst;
+  for (int rank = 0; rank < boot_.world_size; ++rank) {
+    CAIRN_ASSIGN_OR_RETURN(
+        const Mailbox::Letter letter,
+        links_.mailbox->Take(Outcome::kType, rank,
+                             std::chrono::duration_cast<std::chrono::milliseconds>(bound)));
+    CAIRN_ASSIGN_OR_RETURN(Outcome outcome, DecodeSessionMessage<Outcome>(letter.payload));
+    const bool worse =
+        !outcome.status.ok() &&
+        (worst.ok() || (worst.code() == Code::kDamage && outcome.status.code() != Code::kDamage));
+    if (worse) worst = outcome.status.Annotate("rank " + std::to_string(rank));
+    outcomes.push_back(std::move(outcome));
+  }
+  CAIRN_RETURN_IF_ERROR(worst);
+  return outcomes;
+}
+
 Order Keeper::Restore() {
   const auto stop = [](const Status& why) { return Order{.kind = Order::kStop, .status = why}; };
+  auto inventories = CollectInventories();
+  if (!inventories.ok()) return stop(inventories.status());
+  inventories_ = *std::move(inventories);
   auto state = CollectShares();
   if (!state.ok()) return stop(state.status());
   state_ = *std::move(state);
@@ -122,18 +160,7 @@ Order Keeper::Restore() {
   auto described = DescribeSave(state_.layout, *plan);
   if (!described.ok()) return stop(described.status());
   described_ = *std::move(described);
-  Order prepare{.kind = Order::kPrepare, .state = EncodeState(state_)};
-  links_.broadcast(prepare);
-  for (int rank = 0; rank < boot_.world_size; ++rank) {
-    auto letter = links_.mailbox->Take(kOutcomeMessage, rank, kShareBound);
-    if (!letter.ok()) return stop(letter.status());
-    const auto outcome = DecodeSessionMessage<Outcome>(letter->payload);
-    if (!outcome.ok()) return stop(outcome.status());
-    if (outcome->status.ok()) continue;
-    const std::string why = "rank " + std::to_string(rank) + " cannot be saved: " + outcome->status.message();
-    if (boot_.settings.require) return stop({outcome->status.code(), why});
-    links_.log->Warn(why);
-  }
+  links_.broadcast(Order{.kind = Order::kLayout, .state = EncodeState(state_)});
 
   Order order{.kind = Order::kProceed};
   const bool start_over = boot_.settings.resume == Resume::kNever && boot_.first_life;
@@ -148,7 +175,7 @@ Order Keeper::Restore() {
     return stop(
         Stop(Code::kNotFound, "--checkpoint-resume=require: " + boot_.settings.dir + " holds no checkpoint"));
   }
-  parent_ = newest_;
+  parent_ = rescued_ && rescued_->name == newest_ ? rescued_->parent : newest_;
   LookBack();
   if (life_) {
     const Status published = PublishParent();
@@ -156,6 +183,7 @@ Order Keeper::Restore() {
       links_.log->Warn("NOT PROTECTED for now: ", published.message(),
                        ". The job goes on; every save will try again");
   }
+  if (const Status prepared = PrepareAll(); !prepared.ok()) return stop(prepared);
   if (!order.restored)
     links_.log->Info("starting at step 0",
                      start_over ? " (--checkpoint-resume=never)" : ": nothing to restore");
@@ -165,30 +193,92 @@ Order Keeper::Restore() {
   return order;
 }
 
+// Memory for the saves of this life: after the load, when the program's own memory is in use and what earlier lives left is not any more.
+Status Keeper::PrepareAll() {
+  const std::string run_id = life_ ? life_->directory().info().id : "";
+  const bool left = std::any_of(inventories_.begin(), inventories_.end(),
+                                [](const Inventory& i) { return !i.slots.empty(); });
+  if (left && parent_published_) {
+    CAIRN_RETURN_IF_ERROR(
+        Ask([&](int) { return Order{.kind = Order::kForget, .run_id = run_id}; }, kShareBound).status());
+  }
+  links_.broadcast(Order{.kind = Order::kPrepare, .run_id = run_id});
+  for (int rank = 0; rank < boot_.world_size; ++rank) {
+    CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
+                           links_.mailbox->Take(kOutcomeMessage, rank, kShareBound));
+    CAIRN_ASSIGN_OR_RETURN(const Outcome outcome, DecodeSessionMessage<Outcome>(letter.payload));
+    if (outcome.status.ok()) continue;
+    const std::string why = "rank " + std::to_string(rank) + " cannot be saved: " + outcome.status.message();
+    if (boot_.settings.require) return {outcome.status.code(), why};
+    links_.log->Warn(why);
+  }
+  return OkStatus();
+}
+
 Result<Order> Keeper::Choose(const RunDirectory& dir) {
   CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(dir));
   CAIRN_ASSIGN_OR_RETURN(const bool finished, IsFinished(dir, listing));
   const Settings& settings = boot_.settings;
   const bool exact = settings.resume == Resume::kStep && boot_.first_life;
   const std::vector<Checkpoint> candidates = Candidates(listing);
-  for (const Checkpoint& checkpoint : candidates) {
-    if (exact && checkpoint.id.step != settings.resume_step) continue;
-    auto loaded = LoadCheckpoint(dir, checkpoint.name);
+  std::optional<LocalSnapshot> local =
+      NewestLocal(inventories_, dir.info().id, [&](const LocalSnapshot& snapshot) {
+        return listing.OnLine(snapshot.epoch, snapshot.step) &&
+               (!exact || snapshot.step == settings.resume_step);
+      });
+  const auto newer_than = [](const LocalSnapshot& snapshot, const Checkpoint& checkpoint) {
+    return std::tie(snapshot.epoch, snapshot.step) > std::tie(checkpoint.id.epoch, checkpoint.id.step);
+  };
+  if (local && !life_) {
+    links_.log->Warn("step ", local->step,
+                     " lies staged in the memory of the nodes, but cannot be taken from there: ", dir.path(),
+                     " cannot be written");
+    local.reset();
+  }
+  // Loads a checkpoint; nothing when it is damaged.
+  const auto take = [&](const std::string& name) -> Result<std::optional<Order>> {
+    auto loaded = LoadCheckpoint(dir, name);
     Status outcome = loaded.status();
     if (loaded.ok()) {
       auto order = Offer(*loaded);
       if (order.ok()) {
-        newest_ = checkpoint.name;
-        order->finished = finished && checkpoint.name == candidates.front().name;
+        newest_ = name;
+        order->finished = finished && name == candidates.front().name;
         if (order->finished)
           links_.log->Info("this run is finished: its last state (step ", order->step,
                            ") is loaded, and there is nothing left to do");
-        return order;
+        return std::optional<Order>(*std::move(order));
       }
       outcome = order.status();
     }
     if (outcome.code() != Code::kDamage) return outcome;
-    PassOver(dir, checkpoint.name, outcome);
+    PassOver(dir, name, outcome);
+    return std::optional<Order>();
+  };
+  for (auto next = candidates.begin();;) {
+    if (local && (next == candidates.end() || newer_than(*local, *next))) {
+      const LocalSnapshot snapshot = *std::exchange(local, std::nullopt);
+      auto rescued = Rescue(snapshot, next == candidates.end() ? "" : next->name);
+      if (rescued.ok()) {
+        CAIRN_ASSIGN_OR_RETURN(std::optional<Order> order, take(*rescued));
+        if (order) return *std::move(order);
+      } else if (rescued.status().code() == Code::kDamage) {
+        links_.log->Warn("step ", snapshot.step,
+                         " lay staged in the memory of the nodes, but is damaged and passed over: ",
+                         rescued.status().message());
+      } else {
+        return rescued.status().Annotate("step " + std::to_string(snapshot.step) +
+                                         " lies staged in the memory of the nodes and could not be made "
+                                         "durable; it stays there as long as the job has its nodes");
+      }
+      continue;
+    }
+    if (next == candidates.end()) break;
+    if (!exact || next->id.step == settings.resume_step) {
+      CAIRN_ASSIGN_OR_RETURN(std::optional<Order> order, take(next->name));
+      if (order) return *std::move(order);
+    }
+    ++next;
   }
   if (exact) {
     return Stop(Code::kNotFound, "--checkpoint-resume=" + std::to_string(settings.resume_step) + ": " +
@@ -209,6 +299,67 @@ Result<Order> Keeper::Choose(const RunDirectory& dir) {
     return Stop(Code::kNotFound, "--checkpoint-resume=require: " + dir.path() + " holds no checkpoint");
   }
   return Order{.kind = Order::kProceed};
+}
+
+Result<std::string> Keeper::Rescue(const LocalSnapshot& local, const std::string& parent) {
+  const auto begin = std::chrono::steady_clock::now();
+  links_.log->Info("step ", local.step, " was staged by all ", local.world_size,
+                   " ranks and is not durable: writing it from the memory of the nodes");
+  // The layout, from the first rank of the node that has it.
+  int reader = 0;
+  while (inventories_[static_cast<size_t>(reader)].node != local.layout_node) ++reader;
+  links_.send(reader, Order{.kind = Order::kShowLayout, .path = local.layout_folder});
+  CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
+                         links_.mailbox->Take(Outcome::kType, reader, kShareBound));
+  CAIRN_ASSIGN_OR_RETURN(const Outcome shown, DecodeSessionMessage<Outcome>(letter.payload));
+  CAIRN_RETURN_IF_ERROR(shown.status);
+  CAIRN_ASSIGN_OR_RETURN(const State state, DecodeState(shown.layout));
+  if (LayoutHash(state.layout) != local.layout || state.layout.world_size != local.world_size)
+    return Status(Code::kDamage, local.layout_folder + " holds the layout of another save");
+  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(state.layout));
+  CAIRN_ASSIGN_OR_RETURN(Index index, DescribeSave(state.layout, plan));
+
+  CAIRN_ASSIGN_OR_RETURN(attempt_, BeginAttempt(life_->directory(), life_->epoch(), local.step));
+  const auto write = [&]() -> Result<Manifest> {
+    const std::vector<std::vector<RescueSource>> dealt = DealOut(local, inventories_);
+    CAIRN_ASSIGN_OR_RETURN(const std::vector<Outcome> outcomes,
+                           Ask(
+                               [&](int rank) {
+                                 return Order{.kind = Order::kRescue,
+                                              .state = shown.layout,
+                                              .path = attempt_->path,
+                                              .sources = dealt[static_cast<size_t>(rank)]};
+                               },
+                               kLoadBound));
+    std::vector<MemberRecord> records(local.world_size);
+    for (const Outcome& outcome : outcomes) {
+      for (const auto& [rank, bytes] : outcome.records) {
+        if (rank >= records.size()) return Status(Code::kInternal, "records of rank " + std::to_string(rank));
+        CAIRN_ASSIGN_OR_RETURN(records[rank], DecodeSessionMessage<MemberRecord>(bytes));
+      }
+    }
+    Manifest manifest;
+    manifest.label = local.label;
+    manifest.trigger = "rescue";
+    manifest.parent = parent;
+    return Publish(std::move(index), records, state, std::move(manifest));
+  };
+  const Result<Manifest> manifest = write();
+  if (!manifest.ok()) {
+    Abandon();
+    return manifest.status();
+  }
+  const std::string name = attempt_->name.ToString();
+  attempt_.reset();
+  rescued_ = {name, parent, local};
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  links_.log->Info("rescued step ", local.step, ": ", FormatBytes(manifest->total_bytes), " in ",
+                   FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ", name);
+  Journal("rescued", {{"checkpoint", Quote(name)},
+                      {"step", std::to_string(local.step)},
+                      {"label", std::to_string(local.label)},
+                      {"bytes", std::to_string(manifest->total_bytes)}});
+  return name;
 }
 
 void Keeper::PassOver(const RunDirectory& dir, const std::string& name, const Status& why) {
@@ -247,32 +398,28 @@ Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
     }
     load.reset.push_back(blob.name);
   }
-  for (int rank = 0; rank < boot_.world_size; ++rank) {
-    load.blobs.clear();
-    if (same_world) {
-      for (const BlobItem& blob : checkpoint.blobs.items) {
-        const auto& bytes = blob.by_rank[static_cast<size_t>(rank)];
-        if (bytes) load.blobs.emplace(blob.name, *bytes);
-      }
-    }
-    links_.send(rank, load);
-  }
   const auto begin = std::chrono::steady_clock::now();
-  Status worst;
-  uint64_t read_bytes = 0;
-  for (int rank = 0; rank < boot_.world_size; ++rank) {
-    CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
-                           links_.mailbox->Take(kOutcomeMessage, rank, kLoadBound));
-    CAIRN_ASSIGN_OR_RETURN(const Outcome outcome, DecodeSessionMessage<Outcome>(letter.payload));
-    read_bytes += outcome.read_bytes;
-    if (outcome.status.ok() || (!worst.ok() && worst.code() != Code::kDamage)) continue;
-    if (worst.ok() || outcome.status.code() != Code::kDamage)
-      worst = outcome.status.Annotate("rank " + std::to_string(rank));
-  }
-  if (!worst.ok())
+  const auto outcomes = Ask(
+      [&](int rank) {
+        Order order = load;
+        if (rescued_ && rescued_->name == checkpoint.name)
+          order.sources = SourcesOn(rescued_->local, inventories_[static_cast<size_t>(rank)].node);
+        for (const BlobItem& blob : checkpoint.blobs.items) {
+          if (!same_world) break;
+          const auto& bytes = blob.by_rank[static_cast<size_t>(rank)];
+          if (bytes) order.blobs.emplace(blob.name, *bytes);
+        }
+        return order;
+      },
+      kLoadBound);
+  if (!outcomes.ok()) {
+    const Status& worst = outcomes.status();
     return worst.code() == Code::kDamage
                ? worst
                : worst.Annotate("checkpoint " + title + " could not be loaded; it is not marked");
+  }
+  uint64_t read_bytes = 0;
+  for (const Outcome& outcome : *outcomes) read_bytes += outcome.read_bytes;
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   links_.log->Info("resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ",
                    FormatBytes(read_bytes), " read in ",
@@ -312,37 +459,46 @@ Result<std::string> Keeper::Prepare(int64_t step) {
   return attempt_->path;
 }
 
-Result<SaveReport> Keeper::Commit(const agreement::Commit& save) {
-  SaveReport report;
+// The files of the attempt are written: makes it a checkpoint. `records` by rank of the life that staged it. Of `manifest` the caller fills
+// label, trigger, parent and tag.
+Result<Manifest> Keeper::Publish(Index index, const std::vector<MemberRecord>& records, const State& state,
+                                 Manifest manifest) {
   std::vector<ShardRecord> shards;
   Blobs blobs;
-  for (const BlobSpec& spec : state_.blobs) {
+  for (const BlobSpec& spec : state.blobs) {
     blobs.items.push_back({spec.name, static_cast<BlobPolicy>(spec.policy), {}});
-    blobs.items.back().by_rank.resize(save.records.size());
+    blobs.items.back().by_rank.resize(records.size());
   }
-  for (size_t rank = 0; rank < save.records.size(); ++rank) {
-    CAIRN_ASSIGN_OR_RETURN(MemberRecord record, DecodeSessionMessage<MemberRecord>(save.records[rank]));
-    shards.insert(shards.end(), record.shards.begin(), record.shards.end());
+  for (size_t rank = 0; rank < records.size(); ++rank) {
+    shards.insert(shards.end(), records[rank].shards.begin(), records[rank].shards.end());
     for (BlobItem& blob : blobs.items) {
-      const auto it = record.blobs.find(blob.name);
-      if (it != record.blobs.end()) blob.by_rank[rank] = std::move(it->second);
+      const auto it = records[rank].blobs.find(blob.name);
+      if (it != records[rank].blobs.end()) blob.by_rank[rank] = it->second;
     }
+  }
+  CAIRN_RETURN_IF_ERROR(FillRecords(index, shards));
+  manifest.run_id = life_->directory().info().id;
+  manifest.world_size = state.layout.world_size;
+  manifest.cairn_version = kVersion;
+  manifest.settings = boot_.settings.given;
+  return cairn::Commit(life_->directory(), *attempt_, index, blobs, std::move(manifest));
+}
+
+Result<SaveReport> Keeper::Commit(const agreement::Commit& save) {
+  SaveReport report;
+  std::vector<MemberRecord> records;
+  for (const std::string& bytes : save.records) {
+    CAIRN_ASSIGN_OR_RETURN(MemberRecord record, DecodeSessionMessage<MemberRecord>(bytes));
     report.stall_ns = std::max(report.stall_ns, record.stall_ns);
     report.drain_ns = std::max(report.drain_ns, record.drain_ns);
+    records.push_back(std::move(record));
   }
-  Index index = *described_;
-  CAIRN_RETURN_IF_ERROR(FillRecords(index, shards));
   Manifest manifest;
-  manifest.run_id = life_->directory().info().id;
   manifest.label = save.label;
-  manifest.world_size = static_cast<uint32_t>(boot_.world_size);
   manifest.trigger = TriggerName(save.reason);
   manifest.parent = parent_.value_or("");
   manifest.tag = save.tags.empty() ? "" : save.tags.front();
-  manifest.cairn_version = kVersion;
-  manifest.settings = boot_.settings.given;
-  CAIRN_ASSIGN_OR_RETURN(manifest,
-                         cairn::Commit(life_->directory(), *attempt_, index, blobs, std::move(manifest)));
+  CAIRN_ASSIGN_OR_RETURN(manifest, Publish(*described_, records, state_, std::move(manifest)));
   newest_ = attempt_->name.ToString();
   attempt_.reset();
   for (const std::string& tag : save.tags) {

@@ -1,6 +1,18 @@
 // Keeper: the leader's hand on the run's directory: claims it, leads the restore, commits and prunes. The session's order of these is in
 // runtime/session/coordinator.h.
 //
+// How a snapshot is rescued that an earlier life of the run staged on all ranks and did not make durable:
+//   1. Each node's first rank lists the slots that dead ranks of this job left there (staging/leftovers.h); the others report their node.
+//   2. The keeper looks for the newest snapshot that is complete, on the run's line (its life's epoch: catalog/checkpoints.cc) and newer than
+//      the newest good checkpoint (session/local_snapshot.h).
+//   3. It reads the layout under which the snapshot was taken from one of the nodes, and makes an attempt of this epoch.
+//   4. The ranks of the nodes that hold them write the images into it, as in a drain, and report the records.
+//   5. It is committed like any other save. Its parent, and so this epoch's, is the checkpoint before it; the parent is published only then:
+//      an epoch that died before has published nothing, is passed by, and the snapshot is still on the line.
+//   6. All load it as the newest checkpoint. What lies on a rank's own node is read from memory.
+//   7. When the restore has ended well, on whatever checkpoint, and the parent is published, the leftovers of the run are off the line or
+//      durable: every node removes its own. If anything stops before, they stay for the next life.
+//
 // Everything here blocks on the directory, and the restore on the other members; one thread (the clerk). It talks to the members through the
 // functions given to it, and to the log.
 #ifndef CAIRN_RUNTIME_SESSION_KEEPER_H_
@@ -21,6 +33,7 @@
 #include "runtime/log/log.h"
 #include "runtime/session/bootstrap.h"
 #include "runtime/session/life.h"
+#include "runtime/session/local_snapshot.h"
 #include "runtime/session/mailbox.h"
 #include "runtime/session/protocol.h"
 #include "runtime/session/state.h"
@@ -79,8 +92,16 @@ class Keeper {
   Status PublishParent();
   void LookBack();
   Result<State> CollectShares();
+  Result<std::vector<Inventory>> CollectInventories();
+  // Sends each member its order and waits for what all report. The worst of their outcomes: damage counts less than what proves nothing.
+  Result<std::vector<Outcome>> Ask(const std::function<Order(int rank)>& order_for,
+                                   std::chrono::nanoseconds bound);
   Result<Order> Choose(const RunDirectory& dir);
   Result<Order> Offer(const LoadedCheckpoint& checkpoint);
+  Result<std::string> Rescue(const LocalSnapshot& local, const std::string& parent);
+  Result<Manifest> Publish(Index index, const std::vector<MemberRecord>& records, const State& state,
+                           Manifest manifest);
+  Status PrepareAll();
   void PassOver(const RunDirectory& dir, const std::string& name, const Status& why);
   Status OwnLate();
 
@@ -90,6 +111,14 @@ class Keeper {
   const std::string claim_;     // marks the epochs that we claimed, also in a try that failed later
   std::unique_ptr<Life> life_;  // nothing while the directory cannot be owned
   std::optional<RunDirectory> directory_;  // readable, owned or not
+  std::vector<Inventory> inventories_;     // by rank; what earlier lives left on the nodes
+  // The snapshot that this life made durable before it loaded it.
+  struct Rescued {
+    std::string name;    // the checkpoint that it has become, of this epoch
+    std::string parent;  // what its own life would have called its last checkpoint: this epoch's parent
+    LocalSnapshot local;
+  };
+  std::optional<Rescued> rescued_;
   State state_;
   std::optional<Index> described_;     // the index of every save, but for the files' roots
   std::optional<std::string> parent_;  // decided by Restore

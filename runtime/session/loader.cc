@@ -37,7 +37,8 @@ Result<Index> ReadIndex(const std::string& path, const Hash128& hash) {
 
 }  // namespace
 
-Result<LoadStats> LoadShare(const std::string& path, const Hash128& index_hash, const Items& items) {
+Result<LoadStats> LoadShare(const std::string& path, const Hash128& index_hash,
+                            const std::map<uint32_t, std::string>& near, const Items& items) {
   CAIRN_ASSIGN_OR_RETURN(const Index index, ReadIndex(path + "/" + std::string(names::kIndex), index_hash));
 
   std::unordered_map<std::string, uint32_t> saved;
@@ -57,12 +58,20 @@ Result<LoadStats> LoadShare(const std::string& path, const Hash128& index_hash, 
     }
   }
   CAIRN_ASSIGN_OR_RETURN(const LoadPlan plan, PlanLoad(index.saved, wanted));
-  std::vector<SourceFile> files;
-  for (const ShardRecord& file : index.files) {
-    files.push_back({path + "/" + names::Shard(file.number), path + "/" + names::Sums(file.number),
-                     file.bytes, file.sums_root});
+  const auto load = [&](const std::map<uint32_t, std::string>& copies) {
+    std::vector<SourceFile> files;
+    for (const ShardRecord& file : index.files) {
+      const auto copy = copies.find(file.number);
+      files.push_back({copy != copies.end() ? copy->second : path + "/" + names::Shard(file.number),
+                       path + "/" + names::Sums(file.number), file.bytes, file.sums_root});
+    }
+    return ExecuteLoad(plan, files, destinations);
+  };
+  if (!near.empty()) {
+    auto loaded = load(near);
+    if (loaded.ok()) return loaded;
   }
-  return ExecuteLoad(plan, files, destinations);
+  return load({});
 }
 
 }  // namespace cairn

@@ -2,6 +2,8 @@
 #ifndef CAIRN_RUNTIME_SESSION_LOADER_H_
 #define CAIRN_RUNTIME_SESSION_LOADER_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "runtime/io/hash.h"
@@ -12,7 +14,10 @@ namespace cairn {
 
 // `path`: the checkpoint's folder; `index_hash`: what its manifest says. Arrays of `items` that the index lacks, or has with another type or
 // shape, are kMismatch. Errors else as ExecuteLoad. After an error the memory may be partly written. Blocking; the application's thread.
-Result<LoadStats> LoadShare(const std::string& path, const Hash128& index_hash, const Items& items);
+// `near`: copies of shards in this node's memory, by number: they are read in the place of the checkpoint's own, and should one of them not
+// hold what the checkpoint's checksums say, everything is read from the checkpoint.
+Result<LoadStats> LoadShare(const std::string& path, const Hash128& index_hash,
+                            const std::map<uint32_t, std::string>& near, const Items& items);
 
 }  // namespace cairn
 

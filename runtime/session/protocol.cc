@@ -59,17 +59,55 @@ void FromJson(const json& in, Opened& m) {
   m.epoch = in.at("epoch").get<uint32_t>();
 }
 
+json ToJson(const Inventory& m) {
+  json slots = json::array();
+  for (const LeftSlot& s : m.slots) {
+    slots.push_back({s.folder, s.slot, s.id.epoch, s.id.save_id, s.id.boundary, FromHash(s.id.layout),
+                     s.id.rank, s.id.world_size, s.run_id, s.stamp.label, s.stamp.count, s.stamp.final,
+                     s.has_layout});
+  }
+  return {{"node", m.node}, {"slots", std::move(slots)}};
+}
+void FromJson(const json& in, Inventory& m) {
+  m.node = in.at("node").get<std::string>();
+  for (const json& s : in.at("slots")) {
+    LeftSlot& slot = m.slots.emplace_back();
+    slot.folder = s.at(0).get<std::string>();
+    slot.slot = s.at(1).get<std::string>();
+    slot.id = {s.at(2).get<uint64_t>(), s.at(3).get<uint64_t>(), s.at(4).get<uint64_t>(),
+               ToHash(s.at(5)),         s.at(6).get<uint32_t>(), s.at(7).get<uint32_t>()};
+    slot.run_id = s.at(8).get<std::string>();
+    slot.stamp = {s.at(9).get<int64_t>(), s.at(10).get<int64_t>(), s.at(11).get<bool>()};
+    slot.has_layout = s.at(12).get<bool>();
+  }
+}
+
 json ToJson(const Order& m) {
-  return {{"kind", m.kind},   {"status", FromStatus(m.status)},  {"state", FromBytes(m.state)},
-          {"path", m.path},   {"index", FromHash(m.index_hash)}, {"blobs", FromBlobs(m.blobs)},
-          {"reset", m.reset}, {"restored", m.restored},          {"step", m.step},
-          {"label", m.label}, {"world", m.world_size_saved},     {"finished", m.finished}};
+  json sources = json::array();
+  for (const RescueSource& s : m.sources) sources.push_back({s.folder, s.slot, s.rank});
+  return {{"kind", m.kind},
+          {"status", FromStatus(m.status)},
+          {"state", FromBytes(m.state)},
+          {"path", m.path},
+          {"index", FromHash(m.index_hash)},
+          {"blobs", FromBlobs(m.blobs)},
+          {"run", m.run_id},
+          {"sources", std::move(sources)},
+          {"reset", m.reset},
+          {"restored", m.restored},
+          {"step", m.step},
+          {"label", m.label},
+          {"world", m.world_size_saved},
+          {"finished", m.finished}};
 }
 void FromJson(const json& in, Order& m) {
   m.kind = ToKind(in.at("kind"), Order::kStop);
   m.status = ToStatus(in.at("status"));
   m.state = ToBytes(in.at("state"));
   m.path = in.at("path").get<std::string>();
+  m.run_id = in.at("run").get<std::string>();
+  for (const json& s : in.at("sources"))
+    m.sources.push_back({s.at(0).get<std::string>(), s.at(1).get<std::string>(), s.at(2).get<uint32_t>()});
   m.index_hash = ToHash(in.at("index"));
   m.blobs = ToBlobs(in.at("blobs"));
   m.reset = in.at("reset").get<std::vector<std::string>>();
@@ -81,12 +119,20 @@ void FromJson(const json& in, Order& m) {
 }
 
 json ToJson(const Outcome& m) {
-  return {{"status", FromStatus(m.status)}, {"needed", m.needed_bytes}, {"read", m.read_bytes}};
+  json records = json::array();
+  for (const auto& [rank, record] : m.records) records.push_back({rank, FromBytes(record)});
+  return {{"status", FromStatus(m.status)},
+          {"needed", m.needed_bytes},
+          {"read", m.read_bytes},
+          {"layout", FromBytes(m.layout)},
+          {"records", std::move(records)}};
 }
 void FromJson(const json& in, Outcome& m) {
   m.status = ToStatus(in.at("status"));
   m.needed_bytes = in.at("needed").get<uint64_t>();
   m.read_bytes = in.at("read").get<uint64_t>();
+  m.layout = ToBytes(in.at("layout"));
+  for (const json& r : in.at("records")) m.records.emplace(r.at(0).get<uint32_t>(), ToBytes(r.at(1)));
 }
 
 json ToJson(const SignalSeen& m) { return {{"signo", m.signo}, {"slurm", m.from_slurm}}; }
@@ -141,6 +187,7 @@ Result<T> DecodeSessionMessage(std::string_view payload) {
   template std::string EncodeSessionMessage<T>(const T&); \
   template Result<T> DecodeSessionMessage<T>(std::string_view);
 CAIRN_INSTANTIATE(Opened)
+CAIRN_INSTANTIATE(Inventory)
 CAIRN_INSTANTIATE(Order)
 CAIRN_INSTANTIATE(Outcome)
 CAIRN_INSTANTIATE(SignalSeen)

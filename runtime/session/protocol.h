@@ -12,6 +12,7 @@
 #include "planner/base/status.h"
 #include "runtime/formats/record.h"
 #include "runtime/io/hash.h"
+#include "runtime/staging/leftovers.h"
 
 namespace cairn {
 
@@ -25,6 +26,7 @@ enum SessionMessage : uint16_t {
   kSignalMessage = 7,       // member → leader: SIGTERM arrived
   kLeaveMessage = 8,        // leader → all
   kBulkAddressMessage = 9,  // member ↔ member: AddressBook
+  kInventoryMessage = 10,   // member → leader
 };
 
 // How opening ended, for every member.
@@ -34,19 +36,38 @@ struct Opened {
   uint32_t epoch = 0;  // 0 = the directory cannot be owned now; saves will try again
 };
 
+// What a member found on its node, before it shares its items.
+struct Inventory {
+  static constexpr uint16_t kType = kInventoryMessage;
+  std::string node;
+  std::vector<LeftSlot> slots;  // of dead ranks; from one member per node
+};
+
+// A slot that a dead rank left on the node of the member that gets the order.
+struct RescueSource {
+  std::string folder, slot;  // as in LeftSlot
+  uint32_t rank = 0;         // of the life that left it
+};
+
 // One step of a restore, from the leader.
 struct Order {
   static constexpr uint16_t kType = kOrderMessage;
   enum Kind : uint8_t {
-    kPrepare,  // `state` is the merged layout: make plans and slots, then report an Outcome
-    kLoad,     // load this checkpoint, then report an Outcome
+    kLayout,      // `state` is what all members registered, merged: keep it; nothing is reported
+    kShowLayout,  // report the layout of the folder `path` of this node's local tier
+    kRescue,  // write the images of `sources`, saved under the layout `state`, into the attempt's folder `path`; report records
+    kLoad,    // load the checkpoint `path`, of which `sources` lie on this node too; then report an Outcome
+    kForget,  // nothing that dead ranks of the run `run_id` left is needed any more: remove it, then report
+    kPrepare,  // make plans and slots for the saves of this life, then report
     kProceed,  // done: go on after step `step` (nothing was restored when `restored` is false)
     kStop,     // `status` says why; nobody runs on
   };
   Kind kind = kStop;
   Status status;
   std::string state;
-  std::string path;  // of the checkpoint's folder
+  std::string path;
+  std::string run_id;
+  std::vector<RescueSource> sources;
   Hash128 index_hash;
   std::map<std::string, std::string> blobs;  // this member's own bytes, by name
   std::vector<std::string> reset;            // blobs that their policy leaves alone
@@ -62,6 +83,8 @@ struct Outcome {
   Status status;
   uint64_t needed_bytes = 0;
   uint64_t read_bytes = 0;
+  std::string layout;                       // kShowLayout
+  std::map<uint32_t, std::string> records;  // kRescue: by rank of that life, an encoded MemberRecord each
 };
 
 struct SignalSeen {

@@ -35,13 +35,26 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   CAIRN_ASSIGN_OR_RETURN(SlotPool pool, SlotPool::Make(tier, images, ranks_on_node, [ranks_on_node] {
                            return ReadMemoryRoom(ranks_on_node);
                          }));
-  return std::unique_ptr<Saver>(new Saver(options, items, std::move(tier), std::move(images),
-                                          std::move(snapshot), std::move(pool), LayoutHash(state.layout),
-                                          state.layout.world_size, std::move(pieces)));
+  RecordShape shape{options.run_id, {}};
+  for (const RegisteredBlob& blob : items.blobs()) shape.blobs.push_back({blob.name, blob.bytes});
+  std::vector<Record> records;
+  for (int slot = 0; slot < pool.size(); ++slot) {
+    CAIRN_ASSIGN_OR_RETURN(Mapping memory,
+                           tier.Map("slot" + std::to_string(slot) + ".record", SlotRecord::BytesFor(shape),
+                                    [](uint64_t) { return OkStatus(); }));
+    const SlotRecord record(memory.data(), shape);
+    records.push_back({std::move(memory), record});
+  }
+  if (options.keeps_layout) {
+    CAIRN_RETURN_IF_ERROR(tier.Write(kLayoutFile, EncodeLayoutFile(EncodeState(state))));
+  }
+  return std::unique_ptr<Saver>(
+      new Saver(options, items, std::move(tier), std::move(images), std::move(snapshot), std::move(pool),
+                std::move(records), LayoutHash(state.layout), state.layout.world_size, std::move(pieces)));
 }
 
 Saver::Saver(Options options, const Items& items, LocalTier tier, ImagePlan images, SnapshotPlan snapshot,
-             SlotPool pool, Hash128 layout, uint32_t world_size,
+             SlotPool pool, std::vector<Record> records, Hash128 layout, uint32_t world_size,
              std::vector<std::pair<size_t, size_t>> pieces)
     : options_(std::move(options)),
       items_(items),
@@ -52,9 +65,8 @@ Saver::Saver(Options options, const Items& items, LocalTier tier, ImagePlan imag
       layout_(layout),
       world_size_(world_size),
       pieces_(std::move(pieces)),
-      pointers_(pieces_.size()) {
-  for (const RegisteredBlob& blob : items_.blobs()) blob_bytes_.emplace_back(blob.bytes, '\0');
-}
+      pointers_(pieces_.size()),
+      records_(std::move(records)) {}
 
 Status Saver::Acquire(uint64_t save_id, int64_t boundary) {
   if (current_) return {Code::kBusy, "the files of the save before are still being written"};
@@ -65,13 +77,14 @@ Status Saver::Acquire(uint64_t save_id, int64_t boundary) {
   return OkStatus();
 }
 
-void Saver::Copy() {
+void Saver::Copy(const SnapshotStamp& stamp) {
   const int64_t begin = NowNs();
   for (size_t i = 0; i < pieces_.size(); ++i)
     pointers_[i] = items_.arrays()[pieces_[i].first].pieces[pieces_[i].second].data;
-  for (size_t i = 0; i < blob_bytes_.size(); ++i) {
-    if (!blob_bytes_[i].empty())
-      std::memcpy(blob_bytes_[i].data(), items_.blobs()[i].data, blob_bytes_[i].size());
+  record().Stamp(stamp);
+  for (size_t i = 0; i < items_.blobs().size(); ++i) {
+    const RegisteredBlob& blob = items_.blobs()[i];
+    if (blob.bytes > 0) std::memcpy(record().blob(i), blob.data, blob.bytes);
   }
   snapshot_.Run(pointers_.data(), *current_->slot);
   stall_ns_ = NowNs() - begin;
@@ -89,8 +102,11 @@ Result<MemberRecord> Saver::Drain(const std::string& directory) {
   MemberRecord record;
   CAIRN_ASSIGN_OR_RETURN(record.shards,
                          cairn::Drain(*current_->slot, images_, {directory, options_.mode}, *control_));
-  for (size_t i = 0; i < blob_bytes_.size(); ++i)
-    record.blobs.emplace(items_.blobs()[i].name, blob_bytes_[i]);
+  for (size_t i = 0; i < items_.blobs().size(); ++i) {
+    const RegisteredBlob& blob = items_.blobs()[i];
+    record.blobs.emplace(blob.name,
+                         std::string(reinterpret_cast<const char*>(this->record().blob(i)), blob.bytes));
+  }
   record.stall_ns = stall_ns_;
   record.drain_ns = NowNs() - begin;
   return record;

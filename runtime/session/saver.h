@@ -17,6 +17,7 @@
 #include "runtime/staging/image_plan.h"
 #include "runtime/staging/local_tier.h"
 #include "runtime/staging/slot.h"
+#include "runtime/staging/slot_record.h"
 #include "runtime/staging/snapshot.h"
 
 namespace cairn {
@@ -27,6 +28,8 @@ class Saver {
     uint32_t rank = 0;
     int ranks_on_node = 1;
     uint32_t epoch = 0;
+    std::string run_id;
+    bool keeps_layout = false;  // one rank of each node: its folder holds the layout
     LocalTierOptions tier;
     FileMode mode;
   };
@@ -39,7 +42,7 @@ class Saver {
   // A slot for this snapshot, or why there is none now.
   Status Acquire(uint64_t save_id, int64_t boundary);
   // The stall: copies arrays and blobs into the acquired slot.
-  void Copy();
+  void Copy(const SnapshotStamp& stamp);
   // All members have staged: the slot is complete, and a worker will drain it.
   void BeginDrain();
   // Writes the slot's files into `directory`; on the worker.
@@ -61,9 +64,17 @@ class Saver {
     std::optional<Worth> settled;  // the save has ended
   };
 
+  // Of one slot.
+  struct Record {
+    Mapping memory;
+    SlotRecord record;
+  };
+
   Saver(Options options, const Items& items, LocalTier tier, ImagePlan images, SnapshotPlan snapshot,
-        SlotPool pool, Hash128 layout, uint32_t world_size, std::vector<std::pair<size_t, size_t>> pieces);
+        SlotPool pool, std::vector<Record> records, Hash128 layout, uint32_t world_size,
+        std::vector<std::pair<size_t, size_t>> pieces);
   void Free();
+  const SlotRecord& record() const { return records_[static_cast<size_t>(current_->slot->number())].record; }
 
   const Options options_;
   const Items& items_;
@@ -75,7 +86,7 @@ class Saver {
   const uint32_t world_size_;
   const std::vector<std::pair<size_t, size_t>> pieces_;  // by piece number: (array, piece) in Items
   std::vector<void*> pointers_;                          // by piece number, resolved at the boundary
-  std::vector<std::string> blob_bytes_;                  // copied at the boundary, as Items::blobs
+  std::vector<Record> records_;                          // by slot
   std::optional<Current> current_;
   std::unique_ptr<DrainControl> control_ = std::make_unique<DrainControl>();
   int64_t stall_ns_ = 0;

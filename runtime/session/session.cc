@@ -5,6 +5,7 @@
 
 #include "runtime/io/file.h"
 #include "runtime/session/loader.h"
+#include "runtime/session/rescue.h"
 
 namespace cairn {
 namespace {
@@ -176,15 +177,25 @@ BulkIdentity Session::Bulk(const std::string& purpose) const {
 
 Result<cairn_report> Session::Restore() {
   const Inside inside(this);
+  Inventory inventory{.node = boot_.node};
+  if (boot_.first_on_node) {
+    if (const auto leftovers = Leftovers::Open(Tier()); leftovers.ok()) inventory.slots = leftovers->List();
+  }
+  SendToLeader(Inventory::kType, EncodeSessionMessage(inventory));
   SendToLeader(kShareMessage, EncodeShare(items_));
   if (coordinator_) loop_->Post([this] { coordinator_->LeadRestore(); });
   for (;;) {
     CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter, mailbox_.Take(kOrderMessage, 0, kOrderBound));
     CAIRN_ASSIGN_OR_RETURN(const Order order, DecodeSessionMessage<Order>(letter.payload));
     if (order.kind == Order::kStop) return order.status;
+    if (order.kind == Order::kLayout) {
+      CAIRN_ASSIGN_OR_RETURN(state_, DecodeState(order.state));
+      continue;
+    }
     if (order.kind == Order::kProceed) {
       label_ = order.label;
       started_ = true;
+      state_ = {};
       cairn_report report{};
       report.restored = order.restored ? 1 : 0;
       report.step = order.step;
@@ -203,31 +214,75 @@ Result<cairn_report> Session::Restore() {
   }
 }
 
-// kPrepare: plans and slots; a failure costs the saves, not the job. kLoad: arrays, then this member's blobs.
+LocalTierOptions Session::Tier() const {
+  LocalTierOptions tier;
+  tier.setting = boot_.settings.local;
+  tier.epilog_cleans = boot_.epilog_cleans;
+  tier.job = boot_.identity.job.empty() ? "0" : boot_.identity.job;
+  tier.node = boot_.node;
+  return tier;
+}
+
 Status Session::Obey(const Order& order, Outcome* outcome) {
-  if (order.kind == Order::kPrepare) {
-    CAIRN_ASSIGN_OR_RETURN(const State state, DecodeState(order.state));
-    Saver::Options options;
-    options.rank = static_cast<uint32_t>(boot_.rank);
-    options.ranks_on_node = boot_.ranks_on_node;
-    options.epoch = epoch_;
-    options.tier.setting = boot_.settings.local;
-    options.tier.epilog_cleans = boot_.epilog_cleans;
-    options.tier.job = boot_.identity.job.empty() ? "0" : boot_.identity.job;
-    options.tier.node = boot_.node;
-    options.mode = boot_.settings.mode;
-    auto saver = Saver::Make(options, state, items_);
-    const Lock lock(mutex_);
-    saver_status_ = saver.status();
-    if (!saver.ok()) {
-      log_->Debug("no saves from this rank: ", saver.status().message());
-      return saver.status();
+  switch (order.kind) {
+    case Order::kShowLayout: {
+      CAIRN_ASSIGN_OR_RETURN(const Leftovers leftovers, Leftovers::Open(Tier()));
+      CAIRN_ASSIGN_OR_RETURN(outcome->layout, leftovers.ReadLayout(order.path));
+      return OkStatus();
     }
-    saver_ = *std::move(saver);
-    for (const std::string& note : saver_->notes()) boot_.rank == 0 ? log_->Info(note) : log_->Debug(note);
-    return OkStatus();
+    case Order::kRescue: {
+      CAIRN_ASSIGN_OR_RETURN(const Leftovers leftovers, Leftovers::Open(Tier()));
+      CAIRN_ASSIGN_OR_RETURN(outcome->records, RescueShare(order, leftovers, boot_.settings.mode));
+      return OkStatus();
+    }
+    case Order::kForget: {
+      if (!boot_.first_on_node) return OkStatus();
+      CAIRN_ASSIGN_OR_RETURN(const Leftovers leftovers, Leftovers::Open(Tier()));
+      leftovers.Remove(order.run_id);
+      return OkStatus();
+    }
+    case Order::kLoad:
+      return Load(order, outcome);
+    case Order::kPrepare:
+      return Prepare(order);
+    case Order::kLayout:
+    case Order::kProceed:
+    case Order::kStop:
+      break;
   }
-  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, LoadShare(order.path, order.index_hash, items_));
+  return {Code::kInternal, "an order that is no step of a restore"};
+}
+
+// Plans and slots; a failure costs the saves, not the job.
+Status Session::Prepare(const Order& order) {
+  Saver::Options options;
+  options.rank = static_cast<uint32_t>(boot_.rank);
+  options.ranks_on_node = boot_.ranks_on_node;
+  options.epoch = epoch_;
+  options.run_id = order.run_id;
+  options.keeps_layout = boot_.first_on_node;
+  options.tier = Tier();
+  options.mode = boot_.settings.mode;
+  auto saver = Saver::Make(options, state_, items_);
+  const Lock lock(mutex_);
+  saver_status_ = saver.status();
+  if (!saver.ok()) {
+    log_->Debug("no saves from this rank: ", saver.status().message());
+    return saver.status();
+  }
+  saver_ = *std::move(saver);
+  for (const std::string& note : saver_->notes()) boot_.rank == 0 ? log_->Info(note) : log_->Debug(note);
+  return OkStatus();
+}
+
+// Arrays, then this member's blobs.
+Status Session::Load(const Order& order, Outcome* outcome) {
+  std::map<uint32_t, std::string> near;
+  if (const auto leftovers = Leftovers::Open(Tier()); leftovers.ok()) {
+    for (const RescueSource& source : order.sources)
+      near.merge(leftovers->ImagePaths(source.folder, source.slot));
+  }
+  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, LoadShare(order.path, order.index_hash, near, items_));
   outcome->needed_bytes = stats.needed_bytes;
   outcome->read_bytes = stats.read_bytes;
   for (const RegisteredBlob& blob : items_.blobs()) {
@@ -283,8 +338,9 @@ void Session::Hold(Lock& lock) {
 void Session::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
   Status status = saver_ ? saver_->Acquire(order.id, order.boundary) : saver_status_;
   if (status.ok()) {
+    const SnapshotStamp stamp{label_, count_.load(), order.mode == agreement::Mode::kFinal};
     lock.unlock();
-    saver_->Copy();
+    saver_->Copy(stamp);
     lock.lock();
   }
   Carry(member_.OnSnapshotted(order.id, status), lock);

@@ -30,6 +30,7 @@
 #include "runtime/session/mailbox.h"
 #include "runtime/session/saver.h"
 #include "runtime/session/signals.h"
+#include "runtime/session/state.h"
 #include "runtime/session/worker.h"
 
 namespace cairn {
@@ -87,6 +88,9 @@ class Session {
   Status Connect();
   bool Leave();  // false: something hangs, and the session must not be destroyed
   Status Obey(const Order& order, Outcome* outcome);
+  Status Prepare(const Order& order);
+  Status Load(const Order& order, Outcome* outcome);
+  LocalTierOptions Tier() const;
 
   void AtBoundary(int64_t count);
   void Hold(Lock& lock);  // until the member machine lets the application go
@@ -116,6 +120,7 @@ class Session {
 
   // The application's.
   Items items_;
+  State state_;  // what all members registered; during the restore
   int64_t label_ = 0;
   bool started_ = false;
   bool quiet_ = false;

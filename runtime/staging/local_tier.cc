@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include "runtime/io/file.h"
@@ -15,62 +15,31 @@
 #include "runtime/io/random.h"
 #include "runtime/staging/memory_room.h"
 #include "runtime/staging/mount_table.h"
+#include "runtime/staging/private_folder.h"
 
 namespace cairn {
 namespace {
 
 constexpr uint64_t kTinyBytes = 64 << 20;  // what container run times give /dev/shm by default
 
-// The folder `name` in `parent`, made if it is not there, private to us. `path` is for messages.
-Result<UniqueFd> OpenPrivateFolder(int parent, const std::string& name, const std::string& path,
-                                   bool must_be_new) {
-  if (mkdirat(parent, name.c_str(), 0700) != 0 && (errno != EEXIST || must_be_new)) {
-    return Status::FromErrno(errno, "mkdir " + path);
-  }
-  UniqueFd folder(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!folder.valid())
-    return Status::FromErrno(errno, "open " + path + " as a folder (links are not followed)");
-  struct stat st;
-  if (fstat(folder.get(), &st) != 0) return Status::FromErrno(errno, "stat " + path);
-  if (st.st_uid != geteuid()) {
-    return Status(Code::kPermission,
-                  path + " belongs to uid " + std::to_string(st.st_uid) +
-                      ": somebody else made it; have it removed, or set --checkpoint-local");
-  }
-  if ((st.st_mode & 077) != 0) {
-    return Status(Code::kPermission, path + " is open to others: chmod 700 it, or remove it");
-  }
-  return folder;
-}
-
-// A lock on the folder itself, which goes with its owner. Others ask for it and never take it. Where the kernel has no such locks,
-// everything is in use.
-void MarkInUse(int folder) {
-  struct flock lock {};
-  lock.l_type = F_RDLCK;
-  static_cast<void>(fcntl(folder, F_OFD_SETLK, &lock));
-}
-bool InUse(int folder) {
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  return fcntl(folder, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
-}
-
-// Removes the folders of ranks of this job on this node that are dead. An empty one may be about to be marked.
-void RemoveDead(int parent, const std::string& parent_path, const std::string& prefix) {
-  const auto names = ListDirectory(parent_path);
-  if (!names.ok()) return;
-  for (const std::string& name : *names) {
-    if (!name.starts_with(prefix)) continue;
-    const UniqueFd folder(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!folder.valid() || InUse(folder.get())) continue;
-    const std::string path = parent_path + "/" + name;
-    const auto content = ListDirectory(path);
-    if (content.ok() && !content->empty()) static_cast<void>(RemoveTree(path));
-  }
-}
-
 }  // namespace
+
+std::string LocalBase(const LocalTierOptions& options) {
+  if (options.setting == "none") return "";
+  if (options.setting != "auto") return options.setting;
+  return options.epilog_cleans ? options.shm : "";
+}
+
+std::string UserFolderName() { return "cairn-" + std::to_string(geteuid()); }
+
+Result<std::string> FolderPrefix(const LocalTierOptions& options) {
+  for (const std::string& part : {options.job, options.node}) {
+    if (part.empty() || part.front() == '.' || part.find('/') != std::string::npos) {
+      return Status(Code::kInvalid, "\"" + part + "\" cannot be part of a file name");
+    }
+  }
+  return options.job + "." + options.node + ".";
+}
 
 Result<LocalTier> LocalTier::Open(const LocalTierOptions& options) {
   LocalTier anonymous;
@@ -79,34 +48,28 @@ Result<LocalTier> LocalTier::Open(const LocalTierOptions& options) {
     say("local tier: none; a save that is not durable yet is lost with its process");
     return anonymous;
   }
-  const bool automatic = options.setting == "auto";
-  if (automatic && !options.epilog_cleans) {
+  const std::string base = LocalBase(options);
+  if (base.empty()) {
     say("local tier: none, since no epilog of this cluster would clean " + options.shm +
         "; a save that is not durable yet is lost with its process");
     return anonymous;
   }
-  Result<LocalTier> tier = OpenFolder(options, automatic ? options.shm : options.setting);
-  if (tier.ok() || !automatic) return tier;
+  Result<LocalTier> tier = OpenFolder(options, base);
+  if (tier.ok() || options.setting != "auto") return tier;
   say("local tier: none, since " + options.shm + " cannot be used: " + tier.status().message());
   return anonymous;
 }
 
 Result<LocalTier> LocalTier::OpenFolder(const LocalTierOptions& options, const std::string& base) {
-  for (const std::string& part : {options.job, options.node}) {
-    if (part.empty() || part.front() == '.' || part.find('/') != std::string::npos) {
-      return Status(Code::kInvalid, "\"" + part + "\" cannot be part of a file name");
-    }
-  }
+  CAIRN_ASSIGN_OR_RETURN(const std::string prefix, FolderPrefix(options));
   CAIRN_ASSIGN_OR_RETURN(const UniqueFd base_folder, OpenFile(base, O_RDONLY | O_DIRECTORY));
-  const std::string parent_name = "cairn-" + std::to_string(geteuid());
-  const std::string parent_path = base + "/" + parent_name;
-  CAIRN_ASSIGN_OR_RETURN(const UniqueFd parent,
-                         OpenPrivateFolder(base_folder.get(), parent_name, parent_path, false));
-  const std::string prefix = options.job + "." + options.node + ".";
-  RemoveDead(parent.get(), parent_path, prefix);
+  const std::string parent_path = base + "/" + UserFolderName();
+  CAIRN_ASSIGN_OR_RETURN(const UniqueFd parent, OpenPrivateFolder(base_folder.get(), UserFolderName(),
+                                                                  parent_path, Presence::kMayBe));
   const std::string name = prefix + RandomHex(8);
   LocalTier tier;
-  CAIRN_ASSIGN_OR_RETURN(tier.folder_, OpenPrivateFolder(parent.get(), name, parent_path + "/" + name, true));
+  CAIRN_ASSIGN_OR_RETURN(
+      tier.folder_, OpenPrivateFolder(parent.get(), name, parent_path + "/" + name, Presence::kMustBeNew));
   tier.path_ = parent_path + "/" + name;
   tier.owner_pid_ = getpid();
   ForkGuard::Own(tier.folder_.get());  // a child that outlives its rank must not keep the lock
@@ -176,6 +139,15 @@ Result<Mapping> LocalTier::Map(std::string_view name, uint64_t bytes, const MayT
   Result<Mapping> mapping = Mapping::Make(file.get(), bytes, path_ + "/" + text, may_take);
   if (!mapping.ok()) Remove(name);
   return mapping;
+}
+
+Status LocalTier::Write(std::string_view name, std::string_view bytes) const {
+  if (anonymous()) return OkStatus();
+  const std::string path = path_ + "/" + std::string(name);
+  const UniqueFd file(openat(folder_.get(), std::string(name).c_str(),
+                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.valid()) return Status::FromErrno(errno, "create " + path);
+  return PwriteFull(file.get(), std::as_bytes(std::span(bytes)), 0, path);
 }
 
 void LocalTier::Remove(std::string_view name) const {

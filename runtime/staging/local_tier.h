@@ -8,7 +8,7 @@
 //
 // The folder's parent is made 0700 and must belong to us; no link is followed; files are 0600 and created
 // exclusively. When the tier is destroyed in the process that opened it, the folder goes with it. What a rank that
-// was killed left behind goes when the next rank of the same job opens its own on that node, or by the epilog.
+// was killed left behind is for the next life to look at (leftovers.h), and goes at the latest by the epilog.
 //
 // Threads: Open, Map and the destructor from one thread at a time.
 #ifndef CAIRN_RUNTIME_STAGING_LOCAL_TIER_H_
@@ -33,6 +33,12 @@ struct LocalTierOptions {
   std::string node = "local";    // SLURM_CAIRN_NODE
 };
 
+// Where folders are made: "" = nowhere, images live in anonymous memory.
+std::string LocalBase(const LocalTierOptions& options);
+std::string UserFolderName();  // in that: cairn-<uid>
+// How the names in there begin that belong to this job and node. kInvalid when they cannot be part of a name.
+Result<std::string> FolderPrefix(const LocalTierOptions& options);
+
 class LocalTier {
  public:
   // A directory that the user named and that cannot be used is an error (kPermission, kNotFound, kInvalid …).
@@ -55,6 +61,9 @@ class LocalTier {
   // A new mapping, of the new file `name` in the folder unless anonymous. Errors as Mapping::Make; the file
   // is removed then.
   Result<Mapping> Map(std::string_view name, uint64_t bytes, const MayTakeFunction& may_take) const;
+
+  // A new file in the folder; nothing to do when anonymous. A failure may leave a part of it.
+  Status Write(std::string_view name, std::string_view bytes) const;
 
   // Removes such a file; its mapping lives on until it is unmapped. Nothing to do when anonymous.
   void Remove(std::string_view name) const;

@@ -35,11 +35,9 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
-Result<Mapping> Mapping::Make(int fd, uint64_t bytes, const std::string& name,
-                              const MayTakeFunction& may_take) {
+Result<Mapping> Mapping::Map(int fd, uint64_t bytes, int flags, const std::string& name) {
   if (bytes == 0) return Status(Code::kInvalid, "mapping " + name + ": no bytes");
   const uint64_t whole = WholePages(bytes);
-  const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
   void* address = mmap(nullptr, whole, PROT_READ | PROT_WRITE, flags, fd, 0);
   if (address == MAP_FAILED)
     return Status::FromErrno(errno, "map " + std::to_string(whole) + " bytes for " + name);
@@ -49,7 +47,20 @@ Result<Mapping> Mapping::Make(int fd, uint64_t bytes, const std::string& name,
   // A child would keep the pages alive, and copy on write would turn each store of the next snapshot into a page fault.
   if (madvise(address, whole, MADV_DONTFORK) != 0)
     return Status::FromErrno(errno, "madvise(DONTFORK) of " + name);
-  if (fd < 0) madvise(address, whole, MADV_HUGEPAGE);  // a hint: refused where the kernel has none
+  return mapping;
+}
+
+Result<Mapping> Mapping::OfFile(int fd, uint64_t bytes, const std::string& name) {
+  return Map(fd, bytes, MAP_PRIVATE | MAP_NORESERVE, name);
+}
+
+Result<Mapping> Mapping::Make(int fd, uint64_t bytes, const std::string& name,
+                              const MayTakeFunction& may_take) {
+  CAIRN_ASSIGN_OR_RETURN(
+      Mapping mapping,
+      Map(fd, bytes, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED, name));
+  if (fd < 0)  // a hint: refused where the kernel has none
+    madvise(mapping.data_, WholePages(bytes), MADV_HUGEPAGE);
   for (uint64_t done = 0; done < bytes; done += kChunkBytes) {
     const uint64_t chunk = std::min(kChunkBytes, bytes - done);
     CAIRN_RETURN_IF_ERROR(may_take(chunk));

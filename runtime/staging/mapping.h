@@ -33,10 +33,15 @@ class Mapping {
   static Result<Mapping> Make(int fd, uint64_t bytes, const std::string& name,
                               const MayTakeFunction& may_take);
 
+  // The content of a file of `bytes` bytes on a tmpfs. What is stored into the mapping stays in it.
+  static Result<Mapping> OfFile(int fd, uint64_t bytes, const std::string& name);
+
   std::byte* data() const { return data_; }
   uint64_t size_bytes() const { return size_bytes_; }
 
  private:
+  static Result<Mapping> Map(int fd, uint64_t bytes, int flags, const std::string& name);
+
   std::byte* data_ = nullptr;
   uint64_t size_bytes_ = 0;
 };

@@ -1,7 +1,11 @@
 #include "runtime/staging/slot.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -33,6 +37,30 @@ Result<std::unique_ptr<Slot>> Slot::Make(const LocalTier& tier, const ImagePlan&
   if (Status status = map_all(); !status.ok()) {
     for (const std::string& name : made) tier.Remove(name);
     return status;
+  }
+  return slot;
+}
+
+Result<std::unique_ptr<Slot>> Slot::Adopt(int folder, const std::string& name, const ImagePlan& plan) {
+  const auto map = [&](const std::string& what, uint64_t bytes) -> Result<Mapping> {
+    const std::string file_name = name + "." + what;
+    const UniqueFd file(openat(folder, file_name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+    if (!file.valid()) return Status::FromErrno(errno, "open " + file_name);
+    struct stat st;
+    if (fstat(file.get(), &st) != 0) return Status::FromErrno(errno, "stat " + file_name);
+    if (static_cast<uint64_t>(st.st_size) != bytes) {
+      return Status(Code::kDamage, file_name + " has " + std::to_string(st.st_size) + " bytes instead of " +
+                                       std::to_string(bytes));
+    }
+    return Mapping::OfFile(file.get(), bytes, file_name);
+  };
+  std::unique_ptr<Slot> slot(new Slot);
+  CAIRN_ASSIGN_OR_RETURN(slot->sidecar_, map("sidecar", kSidecarBytes));
+  for (const Image& image : plan.images) {
+    CAIRN_ASSIGN_OR_RETURN(Mapping mapping, map(names::Shard(image.number), image.size_bytes));
+    if (std::memcmp(mapping.data(), image.header.data(), image.header.size()) != 0)
+      return Status(Code::kDamage, name + "." + names::Shard(image.number) + " begins with another header");
+    slot->images_.push_back(std::move(mapping));
   }
   return slot;
 }

@@ -38,6 +38,10 @@ class Slot {
   static Result<std::unique_ptr<Slot>> Make(const LocalTier& tier, const ImagePlan& plan, int number,
                                             const MayTakeFunction& may_take);
 
+  // Maps the files of a slot that a dead rank left in `folder` (leftovers.h), their names beginning with `name`. kDamage when they are not
+  // the images of `plan`.
+  static Result<std::unique_ptr<Slot>> Adopt(int folder, const std::string& name, const ImagePlan& plan);
+
   // Memory that Make takes, in whole pages.
   static uint64_t BytesFor(const ImagePlan& plan);
 

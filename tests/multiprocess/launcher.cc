@@ -138,6 +138,7 @@ Step::Step(Options options) : options_(std::move(options)) {
     std::map<std::string, std::string> env = env_;
     env["SLURM_PROCID"] = std::to_string(r);
     env["SLURM_CAIRN_NODE"] = "node" + std::to_string(r / options_.ranks_per_node);
+    env["SLURM_LOCALID"] = std::to_string(r % options_.ranks_per_node);
     ranks_.push_back(Start(args, env, "rank" + std::to_string(r)));
   }
 }

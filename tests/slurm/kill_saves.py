@@ -5,7 +5,7 @@ usage: kill_saves.py JOB DIR LOG KILLS SRUN-ARGUMENT...
 
 Goes on until KILLS steps were killed, and each phase of a save was struck twice. What a kill struck is read from what the dead left behind,
 not from what was aimed at, and printed in a line of its own. Each step must begin (LOG tells) with the newest checkpoint that was committed
-before. The last step runs to its end.
+before, or with a newer one that it has made itself of what the dead had staged. The last step runs to its end.
 """
 
 import json
@@ -48,11 +48,20 @@ class Run:
         found = [(int(e), int(s)) for n in self.attempts() if self.committed(n) for s, e in re.findall(r"step-(\d+)\.e(\d+)", n)]
         return max(found)[1] if found else 0
 
-    def told(self):
-        """The checkpoints of which the journal says that they were saved."""
+    def events(self, *kinds):
+        """Lines of the journal."""
         with open(f"{self.folder}/journal.jsonl") as file:
             events = [json.loads(line) for line in file if line.endswith("\n")]
-        return {e["checkpoint"] for e in events if e["event"] == "saved"}
+        return [e for e in events if e["event"] in kinds]
+
+    def told(self):
+        """The checkpoints of which the journal says that they are there."""
+        return {e["checkpoint"] for e in self.events("saved", "rescued")}
+
+    def rescued_step(self):
+        """Of the newest epoch; 0 when it has rescued none."""
+        newest = max(self.epochs())
+        return max([e["step"] for e in self.events("rescued") if e["epoch"] == newest], default=0)
 
 
 class Step:
@@ -151,8 +160,9 @@ def main():
         with open(log) as file:
             began = int(re.findall(r"start step=(\d+)", file.read())[-1])
         phase = step.phase()
-        print(f"killed in phase {phase}: began with step {began}, the newest was {newest}", flush=True)
-        if began != newest:
+        rescued = run.rescued_step()
+        print(f"killed in phase {phase}: began with step {began}, the newest was {newest}, rescued was {rescued}", flush=True)
+        if began != max(newest, rescued):
             sys.exit("that step did not resume the newest checkpoint")
         if phase in struck:
             struck[phase] += 1

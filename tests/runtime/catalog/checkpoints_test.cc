@@ -69,6 +69,25 @@ TEST(Checkpoints, OfOlderEpochsAreOrphansOnceALifeBeganFresh) {
   EXPECT_THAT(run.CandidateNames(), ElementsAre(b));
 }
 
+TEST(Checkpoints, TellForAnySnapshotWhetherItIsOnTheLine) {
+  TestRun run;
+  const uint32_t first = run.Claim();
+  const std::string a = run.Save(first, 10);
+  run.Save(first, 20);
+  const uint32_t second = run.Claim();
+  EXPECT_TRUE(run.List().OnLine(first, 30));  // undecided: whatever the life before came to
+  EXPECT_TRUE(run.List().OnLine(second, 1));
+  EXPECT_FALSE(run.List().OnLine(second + 1, 1));  // no such life
+  ASSERT_TRUE(PublishParent(run.dir(), second, a).ok());
+  EXPECT_TRUE(run.List().OnLine(first, 10));
+  EXPECT_FALSE(run.List().OnLine(first, 11));
+  EXPECT_TRUE(run.List().OnLine(second, 11));
+  const uint32_t third = run.Claim();
+  ASSERT_TRUE(PublishParent(run.dir(), third, "").ok());
+  EXPECT_FALSE(run.List().OnLine(first, 10));
+  EXPECT_FALSE(run.List().OnLine(second, 11));
+}
+
 TEST(Checkpoints, KnowTheLineFromTheirManifestsWhenAParentFileIsLost) {
   TestRun run;
   const uint32_t first = run.Claim();

@@ -7,9 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
-#include <functional>
 
 #include "runtime/staging/mount_table.h"
 #include "tests/runtime/staging/ranks.h"
@@ -21,16 +19,9 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
-using ::testing::UnorderedElementsAre;
 
 LocalTierOptions In(const std::string& dir) { return {.setting = dir, .job = "71", .node = "n1"}; }
 std::string UserFolder(const std::string& dir) { return dir + "/cairn-" + std::to_string(geteuid()); }
-
-std::vector<std::string> EntriesOf(const std::string& folder) {
-  std::vector<std::string> entries;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) entries.push_back(entry.path());
-  return entries;
-}
 
 mode_t ModeOf(const std::string& path) {
   struct stat st;
@@ -69,65 +60,6 @@ TEST(LocalTier, StaysWhenAForkedChildEnds) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(std::filesystem::exists(tier->path()));
-}
-
-// Runs `fn` in a child that then dies without a word.
-void InChildThatIsKilled(const std::function<void()>& fn) {
-  const pid_t child = fork();
-  if (child == 0) {
-    fn();
-    raise(SIGKILL);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status));
-}
-
-TEST(LocalTier, RemovesWhatKilledRanksOfTheSameJobAndNodeLeftAndNothingElse) {
-  TempDir dir;
-  const auto living = LocalTier::Open(In(dir.path()));
-  ASSERT_TRUE(living.ok());
-  ASSERT_TRUE(living->Map("image", 5000, TakeAll()).ok());
-  const auto leave = [&](const std::string& job, const std::string& node) {
-    InChildThatIsKilled([&] {
-      auto tier = LocalTier::Open({.setting = dir.path(), .job = job, .node = node});
-      if (tier.ok()) (void)tier->Map("image", 5000, TakeAll());
-      new LocalTier(*std::move(tier));
-    });
-  };
-  for (const auto& [job, node] : {std::pair("71", "n1"), {"71", "n2"}, {"7", "n1"}}) leave(job, node);
-  ASSERT_EQ(std::distance(std::filesystem::directory_iterator(UserFolder(dir.path())), {}), 4);
-
-  const auto next = LocalTier::Open(In(dir.path()));
-  ASSERT_TRUE(next.ok());
-  EXPECT_THAT(EntriesOf(UserFolder(dir.path())),
-              UnorderedElementsAre(living->path(), next->path(), MatchesRegex(".*/71\\.n2\\..*"),
-                                   MatchesRegex(".*/7\\.n1\\..*")));
-}
-
-TEST(LocalTier, RemovesTheFolderOfAKilledRankWhoseForkedChildLivesOn) {
-  TempDir dir;
-  int pid_pipe[2];
-  ASSERT_EQ(pipe(pid_pipe), 0);
-  InChildThatIsKilled([&] {
-    auto tier = LocalTier::Open(In(dir.path()));
-    if (!tier.ok() || !tier->Map("image", 5000, TakeAll()).ok()) _exit(1);
-    if (fork() == 0) {
-      const pid_t self = getpid();
-      if (write(pid_pipe[1], &self, sizeof self) != sizeof self) _exit(1);
-      for (;;) pause();
-    }
-    new LocalTier(*std::move(tier));
-  });
-  close(pid_pipe[1]);
-  pid_t worker = 0;
-  ASSERT_EQ(read(pid_pipe[0], &worker, sizeof worker), static_cast<ssize_t>(sizeof worker));
-  close(pid_pipe[0]);
-
-  const auto next = LocalTier::Open(In(dir.path()));
-  ASSERT_TRUE(next.ok());
-  EXPECT_THAT(EntriesOf(UserFolder(dir.path())), UnorderedElementsAre(next->path()));
-  kill(worker, SIGKILL);
 }
 
 TEST(LocalTier, IsNotInheritedByForkedChildren) {

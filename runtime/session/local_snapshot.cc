@@ -1,0 +1,92 @@
+#include "runtime/session/local_snapshot.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace cairn {
+namespace {
+
+// One save of one life, and the slots of it that were found: by rank of that life.
+struct Found {
+  std::map<uint32_t, std::pair<const Inventory*, const LeftSlot*>> by_rank;
+  const Inventory* layout_at = nullptr;
+  const LeftSlot* layout_of = nullptr;
+};
+
+std::optional<LocalSnapshot> Complete(const Found& found) {
+  const SnapshotId& id = found.by_rank.begin()->second.second->id;
+  if (found.by_rank.size() != id.world_size || found.by_rank.rbegin()->first != id.world_size - 1 ||
+      found.layout_at == nullptr)
+    return std::nullopt;
+  LocalSnapshot snapshot;
+  snapshot.epoch = static_cast<uint32_t>(id.epoch);
+  snapshot.world_size = id.world_size;
+  snapshot.layout = id.layout;
+  snapshot.layout_node = found.layout_at->node;
+  snapshot.layout_folder = found.layout_of->folder;
+  // Step and label are what the agreement made of them (agreement/leader.h, 7): a rank in cairn_finalize may be behind the boundary.
+  const SnapshotStamp* witness = nullptr;
+  for (const auto& [rank, slot] : found.by_rank) {
+    snapshot.holders.push_back({slot.first->node, {slot.second->folder, slot.second->slot, rank}});
+    const SnapshotStamp& stamp = slot.second->stamp;
+    if (witness == nullptr || (witness->final && (!stamp.final || stamp.count > witness->count)))
+      witness = &stamp;
+    if (!stamp.final && stamp.label != witness->label) return std::nullopt;
+  }
+  snapshot.label = witness->label;
+  snapshot.step = witness->final ? witness->count : static_cast<int64_t>(id.boundary);
+  return snapshot;
+}
+
+}  // namespace
+
+std::optional<LocalSnapshot> NewestLocal(const std::vector<Inventory>& inventories, const std::string& run_id,
+                                         const std::function<bool(const LocalSnapshot&)>& wanted) {
+  using Key = std::tuple<uint64_t, uint64_t, uint64_t, std::string, uint32_t>;
+  std::map<Key, Found> saves;
+  for (const Inventory& inventory : inventories) {
+    for (const LeftSlot& slot : inventory.slots) {
+      const SnapshotId& id = slot.id;
+      if (slot.run_id != run_id || id.epoch == 0 || id.epoch > UINT32_MAX || id.rank >= id.world_size)
+        continue;
+      Found& found = saves[{id.epoch, id.save_id, id.boundary, id.layout.ToHex(), id.world_size}];
+      found.by_rank.try_emplace(id.rank, &inventory, &slot);
+      if (slot.has_layout && found.layout_at == nullptr) {
+        found.layout_at = &inventory;
+        found.layout_of = &slot;
+      }
+    }
+  }
+  std::optional<LocalSnapshot> newest;
+  for (const auto& [key, found] : saves) {
+    std::optional<LocalSnapshot> snapshot = Complete(found);
+    if (!snapshot || !wanted(*snapshot)) continue;
+    if (!newest || std::tie(newest->epoch, newest->step) < std::tie(snapshot->epoch, snapshot->step))
+      newest = std::move(snapshot);
+  }
+  return newest;
+}
+
+std::vector<std::vector<RescueSource>> DealOut(const LocalSnapshot& snapshot,
+                                               const std::vector<Inventory>& inventories) {
+  std::map<std::string, std::vector<size_t>> ranks_on;
+  for (size_t rank = 0; rank < inventories.size(); ++rank) ranks_on[inventories[rank].node].push_back(rank);
+  std::map<std::string, size_t> dealt;
+  std::vector<std::vector<RescueSource>> out(inventories.size());
+  for (const LocalSnapshot::Holder& holder : snapshot.holders) {
+    const std::vector<size_t>& ranks = ranks_on.at(holder.node);
+    out[ranks[dealt[holder.node]++ % ranks.size()]].push_back(holder.source);
+  }
+  return out;
+}
+
+std::vector<RescueSource> SourcesOn(const LocalSnapshot& snapshot, const std::string& node) {
+  std::vector<RescueSource> sources;
+  for (const LocalSnapshot::Holder& holder : snapshot.holders) {
+    if (holder.node == node) sources.push_back(holder.source);
+  }
+  return sources;
+}
+
+}  // namespace cairn

@@ -1,0 +1,201 @@
+// Snapshots that were staged by all ranks and never became durable, taken up by the next life of the job from the memory of its nodes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/catalog/checkpoints.h"
+#include "tests/multiprocess/launcher.h"
+
+namespace cairn::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const std::vector<std::string> kArgs = {"--n", "10007", "--steps", "60", "--step-us", "2000"};
+
+std::vector<std::string> With(std::vector<std::string> args, const std::vector<std::string>& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+std::vector<Checkpoint> Committed(const std::string& dir) {
+  auto run = RunDirectory::OpenExisting(dir);
+  if (!run.ok()) return {};
+  auto listing = ListCheckpoints(*run);
+  return listing.ok() ? listing->checkpoints : std::vector<Checkpoint>();
+}
+
+class Tiers : public ::testing::Test {
+ protected:
+  Tiers() { fs::create_directory(local_); }
+
+  std::map<std::string, std::string> Env(std::map<std::string, std::string> more = {}) const {
+    more.emplace("CAIRN_LOCAL", local_);
+    return more;
+  }
+  std::vector<std::string> Images(const std::string& node, const std::string& suffix) const {
+    std::vector<std::string> paths;
+    for (const auto& entry : fs::recursive_directory_iterator(local_)) {
+      const std::string path = entry.path();
+      if (entry.is_regular_file() && path.find("/100." + node + ".") != std::string::npos &&
+          path.ends_with(suffix))
+        paths.push_back(path);
+    }
+    std::sort(paths.begin(), paths.end());
+    return paths;
+  }
+  static std::string Expected() {
+    TempDir tmp;
+    Step step({.ranks = 1, .dir = tmp.path() + "/run", .args = kArgs, .env = {{"CAIRN_ON", "preempt"}}});
+    EXPECT_TRUE(step.Join()) << step.Log();
+    return step.Hash();
+  }
+
+  // A life of four ranks on two nodes: a durable checkpoint, then a save for which the directory is out of reach; then all are killed.
+  void LoseASave() {
+    const std::string away = tmp_.path() + "/away", go = tmp_.path() + "/go";
+    Step step({.ranks = 4,
+               .dir = dir_,
+               .args = With(kArgs, {"--save-at", "10", "35", "--hold-at", "30", "--hold-file", go}),
+               .env = Env()});
+    ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find("saved step") != std::string::npos; }))
+        << step.Log();
+    fs::rename(dir_, away);
+    std::ofstream(go).put('\n');
+    ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find("no save (request)") != std::string::npos; }))
+        << step.Log();
+    step.KillAll(SIGKILL);
+    ASSERT_TRUE(step.Join());
+    lost_log_ = step.Log();
+    fs::rename(away, dir_);
+    durable_ = Committed(dir_).front().id.step;
+  }
+
+  // The next life resumes at `step` (> 30 = from memory), and comes to the right end. Leaves nothing in the local tier.
+  void Resume(int ranks, bool from_memory, const std::string& said) {
+    Step step({.ranks = ranks, .dir = dir_, .args = kArgs, .env = Env(), .restart = 1});
+    ASSERT_TRUE(step.Join()) << step.Log();
+    const int64_t resumed = std::stoll("0" + step.rank(0).Line("resumed"));
+    EXPECT_EQ(resumed > 30, from_memory) << lost_log_ << step.Log();
+    if (!from_memory) {
+      EXPECT_EQ(resumed, durable_) << step.Log();
+    }
+    EXPECT_THAT(step.rank(0).Err(), HasSubstr(said));
+    EXPECT_EQ(step.Hash(), Expected()) << step.Log();
+  }
+
+  TempDir tmp_;
+  const std::string dir_ = tmp_.path() + "/run", local_ = tmp_.path() + "/local";
+  int64_t durable_ = 0;
+  std::string lost_log_;
+};
+
+// Bytes of a file, as if the process had died at another moment or the memory had failed.
+void Overwrite(const std::string& path, std::streamoff offset, char byte) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(offset);
+  file.put(byte);
+}
+
+TEST_F(Tiers, ASaveThatNeverBecameDurableIsRescuedFromTheMemoryOfTheNodes) {
+  for (const int ranks : {4, 3}) {
+    LoseASave();
+    ASSERT_EQ(Images("node0", ".sidecar").size(), 4u);  // two ranks, two slots each
+    Resume(ranks, true, "rescued step ");
+    const std::vector<Checkpoint> all = Committed(dir_);
+    ASSERT_EQ(all.size(), 2u);  // the last two: the rescued one and that of the end
+    EXPECT_EQ(all[1].manifest.trigger, "rescue");
+    EXPECT_EQ(all[1].manifest.world_size, 4u);
+    EXPECT_THAT(all[1].manifest.parent, HasSubstr("step-0000000000" + std::to_string(durable_)));
+    EXPECT_FALSE(all[0].orphan || all[1].orphan);
+    EXPECT_TRUE(Images("node0", "").empty());
+    EXPECT_TRUE(Images("node1", "").empty());
+    fs::remove_all(dir_);
+    fs::remove(tmp_.path() + "/go");
+  }
+}
+
+TEST_F(Tiers, WhatIsNotWholeOnAllRanksIsNotTakenAndTheDurableCheckpointIs) {
+  const auto spoil = [&](const std::string& how) {
+    for (const std::string& sidecar : Images("node1", ".sidecar")) {
+      const std::string record = sidecar.substr(0, sidecar.rfind('.')) + ".record";
+      if (how == "filling") Overwrite(sidecar, 96, 1);
+      if (how == "torn record") fs::resize_file(record, fs::file_size(record) - 1);
+      if (how == "no image")
+        fs::remove(sidecar.substr(0, sidecar.rfind('.')) + ".shard-00003-model-00001-of-00001.safetensors");
+    }
+  };
+  for (const std::string how : {"filling", "torn record", "no image", "the second node is not there"}) {
+    SCOPED_TRACE(how);
+    LoseASave();
+    spoil(how);
+    const bool found = how == "no image";  // its sidecar and record are whole
+    Resume(
+        how == "the second node is not there" ? 2 : 4, false,
+        found ? "lay staged in the memory of the nodes, but is damaged and passed over" : "resumed at step ");
+    EXPECT_TRUE(Images("node0", "").empty());
+    fs::remove_all(dir_);
+    fs::remove_all(local_ + "/cairn-" + std::to_string(geteuid()));
+    fs::remove(tmp_.path() + "/go");
+  }
+}
+
+// Two saves became durable here, and all images carry the hash of their content. Then the newer one loses its manifest.
+TEST_F(Tiers, AFlippedByteOfAnImageWithAHashIsFoundAndTheOlderCheckpointUsed) {
+  for (const bool flip : {true, false}) {
+    {
+      Step step({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--save-at", "10", "35"}), .env = Env()});
+      ASSERT_TRUE(WaitFor([&] {
+        const std::string said = step.rank(0).Err();
+        const size_t first = said.find("saved step");
+        return first != std::string::npos && said.find("saved step", first + 1) != std::string::npos;
+      })) << step.Log();
+      step.KillAll(SIGKILL);
+      ASSERT_TRUE(step.Join());
+    }
+    const std::vector<Checkpoint> all = Committed(dir_);
+    for (const Checkpoint& c : all) {
+      if (c.id.step > 30) fs::remove(dir_ + "/" + c.name + "/manifest.json");
+    }
+    fs::remove(dir_ + "/CURRENT");
+    durable_ = all.back().id.step;
+    for (const std::string& image : Images("node0", "shard-00002-model-00001-of-00001.safetensors")) {
+      if (!flip) break;
+      std::ifstream in(image, std::ios::binary);
+      in.seekg(5000);
+      Overwrite(image, 5000, static_cast<char>(in.get() ^ 0x10));
+    }
+    Resume(2, !flip, flip ? "their checksum differs" : "rescued step ");
+    for (const Checkpoint& c : Committed(dir_)) EXPECT_EQ(c.struck, "");
+    fs::remove_all(dir_);
+  }
+}
+
+TEST_F(Tiers, ALifeThatDiesBeforeItHasRescuedLeavesItToTheNext) {
+  LoseASave();
+  {
+    Step step({.ranks = 4,
+               .dir = dir_,
+               .args = With(kArgs, {"--restore-file", tmp_.path() + "/never"}),
+               .env = Env(),
+               .restart = 1});
+    ASSERT_TRUE(WaitFor([&] { return step.rank(3).Line("open") == "0 "; })) << step.Log();
+    step.KillAll(SIGKILL);
+    ASSERT_TRUE(step.Join());
+  }
+  Step step({.ranks = 3, .dir = dir_, .args = kArgs, .env = Env(), .restart = 2});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_THAT(step.rank(0).Err(), HasSubstr("rescued step "));
+  EXPECT_EQ(step.Hash(), Expected()) << step.Log();
+}
+
+}  // namespace
+}  // namespace cairn::testing
