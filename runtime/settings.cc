@@ -128,6 +128,8 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.after = ToAfter(value(kSetting_after));
   settings.exit_code = static_cast<int>(value(kSetting_after).number);
   settings.max_lives = static_cast<int>(value(kSetting_max_lives).number);
+  settings.strikes = static_cast<int>(value(kSetting_strikes).number);
+  settings.mtbf = Nanoseconds(value(kSetting_mtbf).number);
   settings.signal = static_cast<int>(value(kSetting_signal).number);
   settings.boundary_wait = Nanoseconds(value(kSetting_boundary_wait).number);
   settings.save_timeout = Nanoseconds(value(kSetting_save_timeout).number);

@@ -68,6 +68,8 @@ struct Settings {
   After after = After::kAuto;
   int exit_code = 0;  // with kExit
   int max_lives = 100;
+  int strikes = 3;
+  Nanoseconds mtbf{};
   int signal = 0;  // 0 = none
   Nanoseconds boundary_wait{};
   Nanoseconds save_timeout{};

@@ -216,7 +216,18 @@ LeaderActions Leader::OnTick(TimePoint now) {
 
 std::optional<TimePoint> Leader::next_tick() const {
   if (state_ == kIdle || state_ == kClosed) return std::nullopt;
+  if (own_deadline_ && write_time_ && BeforeStaged())
+    return std::min(deadline_, *own_deadline_ - *write_time_ / 2);
   return deadline_;
+}
+
+std::optional<TimePoint> Leader::writing_since() const {
+  if (state_ != kPreparing && state_ != kDraining && state_ != kCommitting) return std::nullopt;
+  return staged_at_;
+}
+
+bool Leader::BeforeStaged() const {
+  return state_ == kHeld || state_ == kPolling || state_ == kArming || state_ == kStaging;
 }
 
 // ---- 1: requests ----
@@ -224,6 +235,7 @@ std::optional<TimePoint> Leader::next_tick() const {
 void Leader::Want::Merge(const Want& other) {
   if (Urgency(other.reason) > Urgency(reason)) reason = other.reason;
   if (other.deadline && (!deadline || *other.deadline < *deadline)) deadline = other.deadline;
+  all_bounded = all_bounded && other.all_bounded;
   tags.insert(tags.end(), other.tags.begin(), other.tags.end());
   from.insert(from.end(), other.from.begin(), other.from.end());
   requests.insert(requests.end(), other.requests.begin(), other.requests.end());
@@ -234,6 +246,7 @@ Leader::Want Leader::WantOf(const Input& in) const {
   Want want{.reason = request.reason, .from = {in.from}, .requests = {requests_}};
   // A limit beyond the save's own says nothing, and its sum with `now` might overflow.
   if (request.time_left < options_.save_timeout) want.deadline = in.now + request.time_left;
+  want.all_bounded = want.deadline.has_value();
   if (!request.tag.empty()) want.tags.push_back(request.tag);
   return want;
 }
@@ -245,7 +258,13 @@ void Leader::BeginSave(Input& in) {
 
 void Leader::JoinSave(Input& in) {
   current_.Merge(WantOf(in));
-  if (current_.deadline) deadline_ = std::min(deadline_, *current_.deadline);
+  Bound(current_.deadline);
+}
+
+void Leader::Bound(const std::optional<TimePoint>& deadline) {
+  if (!deadline) return;
+  deadline_ = std::min(deadline_, *deadline);
+  own_deadline_ = std::min(own_deadline_.value_or(*deadline), *deadline);
 }
 
 void Leader::FollowSave(Input& in) {
@@ -257,8 +276,9 @@ void Leader::FollowSave(Input& in) {
   } else {
     pending_ = want;
   }
-  // What is under way is finished first, but not beyond the time of what follows.
-  if (want.deadline) deadline_ = std::min(deadline_, *want.deadline);
+  // What is under way is finished first, but not beyond the time of what follows. To drop it for a newer one would win no more than the
+  // steps made since its boundary, and risk all those since the checkpoint before.
+  Bound(want.deadline);
 }
 
 void Leader::RefuseSave(Input& in) {
@@ -267,7 +287,8 @@ void Leader::RefuseSave(Input& in) {
 
 void Leader::StartSave(TimePoint now) {
   deadline_ = now + options_.save_timeout;
-  if (current_.deadline) deadline_ = std::min(deadline_, *current_.deadline);
+  own_deadline_.reset();
+  Bound(current_.deadline);
   failed_tries_ = aborts_ = 0;
   Try(now);
 }
@@ -346,24 +367,36 @@ void Leader::GiveUp(Input& in) {
   };
   std::string why = "time was up while waiting for " + std::string(kWaitsFor[static_cast<size_t>(state_)]);
   if (state_ != kPreparing && state_ != kCommitting) why += ": " + Missing();
+  if (BeforeStaged() && in.now < deadline_) why += "; what is left would be too short to write it";
   EndSave({Code::kTimeout, why}, in.now);
 }
 
 void Leader::EndSave(const Status& status, TimePoint now) {
   if (status.ok()) {
     committed_count_ = count_;
+    write_time_ = now - staged_at_;
     out_.emplace_back(Broadcast{Committed{id_}});
   } else if (state_ != kHeld) {  // the last try was dropped when it was held
     out_.emplace_back(Broadcast{Drop{id_, all_staged_, status.message()}});
   }
   last_failure_ = status.message();
   Settle(std::exchange(current_, {}), id_, status.ok() ? count_ : boundary_, status);
+  if (status.ok() && pending_ && StandsInFor(*pending_, now))
+    Settle(*std::exchange(pending_, {}), id_, count_, status, true);
   Next(now);
 }
 
+// Whether the save that has just been committed is all that fits into the time of what follows it.
+bool Leader::StandsInFor(const Want& want, TimePoint now) const {
+  if (!want.deadline || !want.all_bounded || !want.tags.empty()) return false;
+  Nanoseconds period{};
+  for (const Peer& peer : peers_) period = std::max(period, peer.count.period);
+  return *want.deadline - now < 2 * period + *write_time_;
+}
+
 // Tells everybody who asked.
-void Leader::Settle(const Want& want, SaveId id, int64_t count, const Status& status) {
-  out_.emplace_back(SaveEnded{id, want.reason, count, status, want.requests});
+void Leader::Settle(const Want& want, SaveId id, int64_t count, const Status& status, bool stands_in) {
+  out_.emplace_back(SaveEnded{id, want.reason, count, status, want.requests, stands_in});
   for (Rank rank : want.from) {
     if (!peers_[rank].gone) out_.emplace_back(SendTo{rank, Answer{status.ok(), status.message()}});
   }
@@ -387,7 +420,7 @@ void Leader::Next(TimePoint now) {
     if (options_.save_at_end && !end_tried_ && gone_.empty()) {
       end_tried_ = true;
       if (!pending_) pending_.emplace();
-      pending_->Merge(Want{.reason = kTriggerEnd});
+      pending_->Merge(Want{.reason = kTriggerEnd, .all_bounded = false});
     }
   }
   if (!gone_.empty()) {

@@ -4,7 +4,9 @@
 //
 //  1. A Request (reason, time left, tag) reaches L. While no boundary is settled it joins the save under way: the more urgent reason and
 //     the earlier deadline win. Later it follows: requests that follow are merged into one. Urgency: preempt > timelimit > end > request >
-//     interval. An interval, or the same preempt, timelimit or end once more, is served by the save under way in any state.
+//     interval. An interval, or the same preempt, timelimit or end once more, is served by the save under way in any state. So are requests
+//     that follow when the save under way is durable and less of their time is left than two steps and what it took to write: a newer one
+//     would not fit.
 //     L takes the next id and sends Poll(id).
 //  2. M answers Count(id, c, period, mode).
 //  3. All in: if everyone stands still (quiet at one c that no final member is past, or all final), T = the largest c and the snapshot is
@@ -25,7 +27,8 @@
 // 11. cairn_finalize: M sends Finalized(c) and stays; its memory stands for every later T. When all are final L saves once more if the
 //     count has moved since the last commit, has the run recorded as finished, and sends Close.
 // 12. cairn_wait: M stands still, as in quiet, and sends Sync. When all have and L is idle, L sends Synced.
-// 13. Every state but idle and closed has a deadline; OnTick drives it.
+// 13. Every state but idle and closed has a deadline; OnTick drives it. A request whose own time is short is given up before all have
+//     staged, once less is left than half of what the last save took from there: the rest of that time is for what follows without it.
 //
 // Why no two members snapshot different T under one id: T is sent once per id. Why no commit lacks a snapshot: L counts Staged and then
 // Record of every member under this id, and a member that has left T has forgotten the id, so it can send neither. docs/design/agreement.md
@@ -97,6 +100,8 @@ struct SaveEnded {
   int64_t count = 0;  // 0 when no boundary was settled
   Status status;
   std::vector<uint64_t> requests;  // those that it answers, by Leader::requests()
+  // No save of its own: the one that was under way when it came, now durable, is all that fits.
+  bool stands_in = false;
 };
 struct Note {  // a line for the log at debug level: why a try was given up
   std::string text;
@@ -134,6 +139,11 @@ class Leader {
   LeaderState state() const { return state_; }
   SaveId id() const { return id_; }                // of the latest try
   uint64_t requests() const { return requests_; }  // that came so far: the number of the latest one
+  int64_t boundary() const { return boundary_; }   // of the save under way; 0 = none is settled
+
+  // From all having staged to the commit: how long the last save took, and since when the one under way has been there.
+  std::optional<Nanoseconds> write_time() const { return write_time_; }
+  std::optional<TimePoint> writing_since() const;
 
  private:
   enum class Event : int;
@@ -164,6 +174,7 @@ class Leader {
   struct Want {
     Trigger reason = kTriggerInterval;
     std::optional<TimePoint> deadline;
+    bool all_bounded = true;  // each of them has a deadline
     std::vector<std::string> tags;
     std::vector<Rank> from;          // gets an Answer each; a member may stand here more than once
     std::vector<uint64_t> requests;  // their numbers
@@ -210,7 +221,10 @@ class Leader {
   void TryAgain(const std::string& why, TimePoint now);
   void TryFurtherOff(const std::string& why, TimePoint now);
   void EndSave(const Status& status, TimePoint now);
-  void Settle(const Want& want, SaveId id, int64_t count, const Status& status);
+  void Settle(const Want& want, SaveId id, int64_t count, const Status& status, bool stands_in = false);
+  void Bound(const std::optional<TimePoint>& deadline);
+  bool BeforeStaged() const;
+  bool StandsInFor(const Want& want, TimePoint now) const;
   void Next(TimePoint now);
   void EndSync();
   void Close(bool finished, const std::string& why);
@@ -229,13 +243,15 @@ class Leader {
   std::optional<int64_t> committed_count_;
   bool end_tried_ = false;    // the save of cairn_finalize was begun
   std::string last_failure_;  // of the last save
+  std::optional<Nanoseconds> write_time_;
   std::optional<Want> pending_;
   uint64_t requests_ = 0;  // that came so far
 
   // The save under way.
   SaveId id_ = 0;
   Want current_;
-  TimePoint deadline_;  // also of kFinishing
+  TimePoint deadline_;                     // also of kFinishing
+  std::optional<TimePoint> own_deadline_;  // of requests, its own or of those that follow
   int failed_tries_ = 0;
   int aborts_ = 0;  // among them
 
@@ -246,6 +262,7 @@ class Leader {
   int64_t count_ = 0;  // the count that the checkpoint holds
   int64_t label_ = 0;
   bool all_staged_ = false;
+  TimePoint staged_at_;  // all had then
 
   LeaderActions out_;
 };

@@ -169,6 +169,7 @@ void Leader::TakeStaged(Input& in) {
   }
   label_ = peers_[*witness].staged.label;
   all_staged_ = true;
+  staged_at_ = in.now;
   state_ = LeaderState::kPreparing;
   out_.emplace_back(Prepare{id_, count_});
 }

@@ -1,73 +1,13 @@
 #include "runtime/command/life_story.h"
 
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "runtime/command/text.h"
 
 namespace cairn {
+
 namespace {
-
 using Json = nlohmann::ordered_json;
-
-void Add(const Json& line, const std::string& event, LifeStory* life) {
-  const auto text = [&](const char* key) { return line.at(key).get<std::string>(); };
-  const auto number = [&](const char* key) { return line.at(key).get<int64_t>(); };
-  if (event == "life") {
-    life->job = text("job");
-    life->step_id = text("step");
-    life->restart = number("restart");
-    life->node = text("node");
-    life->ranks = number("world_size");
-    life->began = text("time");
-  } else if (event == "restore") {
-    life->restored = text("checkpoint");
-  } else if (event == "saved") {
-    ++life->saves;
-    life->last_saved_step = number("step");
-    life->last_trigger = text("trigger");
-  } else if (event == "dropped") {
-    ++life->dropped;
-    life->last_dropped = text("why");
-  } else if (event == "damaged") {
-    life->damaged.push_back(text("checkpoint") + ": " + text("why"));
-  } else if (event == "ending") {
-    life->end = text("cause");
-    life->why = text("why");
-    life->end_step = number("count");
-  } else if (event == "requeued" || event == "not_requeued") {
-    life->requeued = event == "requeued";
-    life->requeue_text = text("text");
-  } else if (event == "gone" && life->end.empty()) {  // after "ending" ranks go because they are killed
-    life->end = "rank lost";
-    life->why = "rank " + std::to_string(number("rank")) + ": " + text("why");
-  } else if (event == "finished") {
-    life->end = "finished";
-    life->why.clear();
-  }
-}
-
-}  // namespace
-
-std::vector<LifeStory> TellLives(std::string_view journal) {
-  std::map<uint32_t, LifeStory> lives;
-  while (!journal.empty()) {
-    const size_t end = journal.find('\n');
-    const Json line = Json::parse(journal.substr(0, end), nullptr, false);
-    journal.remove_prefix(end == std::string_view::npos ? journal.size() : end + 1);
-    try {
-      const auto epoch = line.at("epoch").get<uint32_t>();
-      if (epoch == 0) continue;
-      LifeStory& life = lives[epoch];
-      life.epoch = epoch;
-      Add(line, line.at("event").get<std::string>(), &life);
-    } catch (const Json::exception&) {
-      continue;  // a courtesy file: what cannot be read is not told
-    }
-  }
-  std::vector<LifeStory> out;
-  for (auto& [epoch, life] : lives) out.push_back(std::move(life));
-  return out;
 }
 
 void GuessEnd(LifeStory* life, bool left, bool newest) {
@@ -109,7 +49,7 @@ std::string Tell(const LifeStory& life) {
   return out + "\n";
 }
 
-Json LifeJson(const LifeStory& life) {
+nlohmann::ordered_json LifeJson(const LifeStory& life) {
   const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
   return {{"epoch", life.epoch},
           {"job", life.job},

@@ -30,7 +30,11 @@ void PrintStatus(const Json& s) {
   const auto step = Nanoseconds(static_cast<int64_t>(1e6 * s.at("step_ms").get<double>()));
   line("step", s.at("count").dump() + (step.count() > 0 ? ", " + FormatDuration(step) + " each" : ""));
   if (s.at("restored_step").get<int64_t>() > 0) line("restored", "from step " + s.at("restored_step").dump());
-  line("save", s.at("save").get<std::string>());
+  const auto step_under_way = s.find("save_step");
+  line("save", s.at("save").get<std::string>() +
+                   (step_under_way == s.end() ? "" : ", of step " + step_under_way->dump()));
+  line("interval", s.at("interval").get<std::string>());
+  if (const auto fit = s.find("fit"); fit != s.end()) line("fit", fit->get<std::string>());
   line("ending", s.at("ending").get<std::string>());
   if (const auto last = s.find("last_save"); last != s.end()) {
     line("last save", "step " + last->at("step").dump() + ", label " + last->at("label").dump() +

@@ -9,21 +9,16 @@
 #include "runtime/command/subcommands.h"
 #include "runtime/command/target.h"
 #include "runtime/formats/names.h"
-#include "runtime/io/file.h"
 
 namespace cairn {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kMaxJournalBytes = 1 << 30;
-
 Result<int> Why(const std::string& job_or_dir, bool json) {
   CAIRN_ASSIGN_OR_RETURN(const FoundRun found, FindRun(job_or_dir));
   CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, OpenRun(found.dir));
-  const Result<std::string> journal = ReadAll(dir.PathOf(names::kJournal), kMaxJournalBytes);
-  if (!journal.ok() && journal.status().code() != Code::kNotFound) return journal.status();
-  std::vector<LifeStory> lives = TellLives(journal.ok() ? *journal : "");
+  CAIRN_ASSIGN_OR_RETURN(std::vector<LifeStory> lives, ReadLives(dir));
   for (LifeStory& life : lives) {
     const auto beat = ReadBeat(dir.PathOf(names::AliveFile(life.epoch)));
     GuessEnd(&life, beat && beat->left, &life == &lives.back());

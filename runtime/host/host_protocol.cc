@@ -15,7 +15,8 @@ void Fields(Archive& a, CauseQuery& m) {
 template <typename Archive>
 void Fields(Archive& a, CauseReply& m) {
   a("id", m.id), a("cause", m.cause), a("seconds_left", m.seconds_left), a("may_requeue", m.may_requeue),
-      a("batch", m.batch), a("grace_seconds", m.grace_seconds), a("why", m.why), a("answered", m.answered);
+      a("batch", m.batch), a("warning_seconds", m.warning_seconds), a("why", m.why),
+      a("answered", m.answered);
 }
 template <typename Archive>
 void Fields(Archive& a, HolderQuery& m) {

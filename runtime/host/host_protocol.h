@@ -46,8 +46,9 @@ struct CauseReply {
   std::optional<int64_t>
       seconds_left;  // until the deadline, counted from the answer; clocks of two hosts are never compared
   bool may_requeue = false;
-  bool batch = false;         // a batch job: `after=auto` means requeue
-  int64_t grace_seconds = 0;  // the partition's GraceTime
+  bool batch = false;  // a batch job: `after=auto` means requeue
+  // What a preemption leaves from its SIGTERM to the kill: the partition's GraceTime, or KillWait without one; nothing = not known.
+  std::optional<int64_t> warning_seconds;
   std::string why;
   bool answered = true;  // false: Slurm did not answer, so asking again may tell more
 };

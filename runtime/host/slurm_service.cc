@@ -113,7 +113,11 @@ void SlurmService::Classify(uint64_t question) {
   if (report.deadline) reply.seconds_left = std::max<int64_t>(*report.deadline - context.now, 0);
   reply.may_requeue = report.may_requeue;
   reply.batch = record.batch;
-  reply.grace_seconds = partition_ ? partition_->grace_time.count() : 0;
+  if (partition_ && partition_->grace_time.count() > 0) {
+    reply.warning_seconds = partition_->grace_time.count();
+  } else if (partition_ && kill_wait_) {
+    reply.warning_seconds = kill_wait_->count();
+  }
   reply.why = std::move(report.why);
   Finish(question, std::move(reply));
 }

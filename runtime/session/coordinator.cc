@@ -2,7 +2,6 @@
 
 #include <signal.h>
 
-#include <cmath>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -17,36 +16,20 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Interval `auto`: Young's formula, sqrt(2 × cost × mean time between interruptions), with the cost of the last save.
-constexpr double kMeanSecondsBetweenInterruptions = 24 * 3600;
-constexpr Nanoseconds kFirstAutoInterval = std::chrono::minutes(5);
-constexpr Nanoseconds kMinAutoInterval = std::chrono::minutes(1);
-constexpr Nanoseconds kMaxAutoInterval = std::chrono::hours(1);
-
-// A signal of unknown origin (somebody's kill): as long as Slurm's own default between SIGTERM and SIGKILL would be safe.
-constexpr Nanoseconds kUnknownCauseBound = seconds(20);
 // Slurm sends the user's signal to every rank of a step: what comes from other ranks within this time is the same request.
 constexpr Nanoseconds kSameSignal = seconds(1);
-// What must be left of the time before the deadline when a final save is durable: requeue and goodbye.
-constexpr Nanoseconds kGoodbye = seconds(2);
-
 std::string Join(const std::vector<std::string>& parts) {
   std::string out;
   for (const auto& part : parts) out += (out.empty() ? "" : ", ") + part;
   return out;
 }
 
-std::string WhatTriggers(const Settings& settings) {
+std::string WhatTriggers(const Settings& settings, const SaveInterval& interval) {
   std::vector<std::string> out;
   for (const Trigger trigger : {kTriggerPreempt, kTriggerTimeLimit, kTriggerRequest, kTriggerEnd}) {
     if (settings.on & trigger) out.emplace_back(TriggerName(trigger));
   }
-  if (settings.on & kTriggerInterval) {
-    if (settings.interval) out.push_back("every " + FormatDuration(*settings.interval));
-    if (settings.interval_steps)
-      out.push_back("every " + std::to_string(*settings.interval_steps) + " steps");
-    if (settings.interval_auto) out.emplace_back("at an automatic interval");
-  }
+  if (const std::string every = interval.Describe(); every != "never") out.push_back(every);
   return Join(out);
 }
 
@@ -57,13 +40,29 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
       session_(session),
       links_(std::move(links)),
       host_(links_.loop, links_.fabric),
-      policy_(boot.settings, static_cast<int>(boot.identity.restart) + 1 < boot.settings.max_lives),
       tick_(links_.loop, [this] { Carry(leader_->OnTick(std::chrono::steady_clock::now())); }),
-      interval_(links_.loop, [this] { OnInterval(); }),
-      watch_(links_.loop, [this] { OnWatch(); }),
+      interval_timer_(links_.loop, [this] { OnInterval(); }),
+      interval_(boot.settings),
       desk_({[this] { return WhyNoSave(); },
              [this](const std::string& tag) { links_.trigger(kTriggerRequest, agreement::kNoLimit, tag); },
              [this] { return StatusJson(); }, [this](const ControlReply& reply) { host_.Tell(reply); }}),
+      ending_(boot, {.loop = links_.loop,
+                     .host = &host_,
+                     .log = links_.log,
+                     .stand = [this] { return Stand(); },
+                     .save = [this](Trigger reason, Nanoseconds left) { links_.trigger(reason, left, ""); },
+                     .leave =
+                         [this](LeaveOrder::Kind kind) {
+                           (void)links_.fabric->Broadcast(
+                               LeaveOrder::kType,
+                               EncodeSessionMessage(LeaveOrder{kind, boot_.settings.exit_code}));
+                         },
+                     .journal =
+                         [this](std::string_view event, const Keeper::Fields& fields) {
+                           OnClerk([event = std::string(event), fields](Keeper& keeper) {
+                             keeper.Journal(event, fields);
+                           });
+                         }}),
       keeper_(boot, session,
               {links_.log, links_.mailbox, [this](int rank, const Order& order) { SendOrder(rank, order); },
                [this](const Order& order) { SendOrder(kAllRanks, order); },
@@ -129,10 +128,12 @@ void Coordinator::StartSaving(const Order& order) {
   if (order.restored) options.committed_count = order.step;
   leader_.emplace(options);
   restored_step_ = order.step;
-  if (boot_.settings.interval_steps) next_interval_count_ = order.step + *boot_.settings.interval_steps;
-  links_.log->Info("saves at ", WhatTriggers(boot_.settings), "; keeps the last ", boot_.settings.keep_last);
+  interval_.Start(order.step);
+  costs_.OnIdle(order.step, std::chrono::steady_clock::now());
+  links_.log->Info("saves at ", WhatTriggers(boot_.settings, interval_), "; keeps the last ",
+                   boot_.settings.keep_last);
   ScheduleInterval();
-  if (boot_.settings.on & kTriggerTimeLimit) AskDeadline();
+  ending_.Start();
 }
 
 // ---- saves ----
@@ -155,13 +156,17 @@ void Coordinator::OnToLeader(int from, const std::string& payload) {
 
 void Coordinator::Carry(agreement::LeaderActions actions) {
   const auto now = [] { return std::chrono::steady_clock::now(); };
+  MeasureIdle();
   for (agreement::LeaderAction& action : actions) {
     if (auto* send = std::get_if<agreement::SendTo>(&action)) {
       (void)links_.fabric->SendTo(static_cast<int>(send->to), kToMemberMessage,
                                   agreement::Encode(send->message));
     } else if (auto* all = std::get_if<agreement::Broadcast>(&action)) {
       (void)links_.fabric->Broadcast(kToMemberMessage, agreement::Encode(all->message));
+      if (std::holds_alternative<agreement::Close>(all->message) && !lost_)
+        OnClerk([](Keeper& keeper) { keeper.Journal("closed"); });
     } else if (auto* prepare = std::get_if<agreement::Prepare>(&action)) {
+      costs_.OnStaged(links_.progress().count, now());
       OnClerk([this, p = *prepare, now](Keeper& keeper) {
         auto attempt = keeper.Prepare(p.count);
         OnLoop([this, p, attempt = std::move(attempt), now] {
@@ -172,7 +177,10 @@ void Coordinator::Carry(agreement::LeaderActions actions) {
       OnClerk([this, c = std::move(*commit), now](Keeper& keeper) {
         auto report = keeper.Commit(c);
         OnLoop([this, id = c.id, report, now] {
-          if (report.ok()) last_save_ = *report;
+          if (report.ok()) {
+            last_save_ = *report;
+            costs_.OnSaved(links_.progress().count, now(), Nanoseconds(report->stall_ns));
+          }
           Carry(leader_->OnCommitted(id, report.status(), now()));
         });
         if (report.ok()) keeper.Prune();
@@ -180,7 +188,7 @@ void Coordinator::Carry(agreement::LeaderActions actions) {
     } else if (std::holds_alternative<agreement::Finish>(action)) {
       // A program that ends because the job is being ended (its own SIGTERM handler, say) has not come to its end. One that has says so in
       // its next life.
-      const bool finished = policy_.state() == ExitPolicy::State::kRunning;
+      const bool finished = ending_.state() == ExitPolicy::State::kRunning;
       if (!finished)
         links_.log->Info(
             "the program ended while the job is being ended: the run is not recorded as finished");
@@ -230,55 +238,34 @@ void Coordinator::OnSaveEnded(const agreement::SaveEnded& ended) {
     });
   }
   desk_.OnSaveEnded(ended, last_save_ ? last_save_->name : "");
-  if (ended.reason == kTriggerPreempt || ended.reason == kTriggerTimeLimit) {
-    const bool stuck = restored_before_ == restored_step_ && ended.count <= restored_step_;
-    Act(policy_.OnFinalSave(ended.status.ok(), !stuck));
-  }
+  interval_.Learn(costs_, leader_->write_time());
+  ending_.OnSaveEnded(ended);
   ScheduleInterval();
-  ScheduleWatch();  // the notice follows the cost of the last save
+}
+
+// Where no save is under way the program's steps are as long as they are without Cairn.
+void Coordinator::MeasureIdle() {
+  const bool idle = leader_->state() == agreement::LeaderState::kIdle;
+  if (std::exchange(idle_, idle) == idle) return;
+  const auto now = std::chrono::steady_clock::now();
+  idle ? costs_.OnIdle(links_.progress().count, now) : costs_.OnBegun(links_.progress().count, now);
 }
 
 void Coordinator::ScheduleInterval() {
-  const Settings& settings = boot_.settings;
-  if (!(settings.on & kTriggerInterval)) return;
-  if (settings.interval_steps) {
-    const auto progress = links_.progress();
-    const int64_t left = next_interval_count_ - progress.count;
-    const Nanoseconds eta = progress.period * std::max<int64_t>(left, 0) / 2;
-    interval_.Once(std::clamp(duration_cast<milliseconds>(eta), milliseconds(1), milliseconds(1000)));
-    return;
-  }
-  std::optional<Nanoseconds> every = settings.interval;
-  if (settings.interval_auto) {
-    every = kFirstAutoInterval;
-    if (last_save_) {
-      const double cost = 1e-9 * static_cast<double>(last_save_->stall_ns) +
-                          1e-11 * static_cast<double>(last_save_->drain_ns);
-      const double best = std::sqrt(2 * cost * kMeanSecondsBetweenInterruptions);
-      every = std::clamp(duration_cast<Nanoseconds>(std::chrono::duration<double>(best)), kMinAutoInterval,
-                         kMaxAutoInterval);
-    }
-  }
-  if (every) interval_.Once(duration_cast<milliseconds>(*every));
+  if (const auto wait = interval_.Wait(links_.progress())) interval_timer_.Once(*wait);
 }
 
 void Coordinator::OnInterval() {
-  if (boot_.settings.interval_steps) {
-    const auto progress = links_.progress();
-    // As many boundaries ahead as the agreement needs, so that the save falls on the multiple or soon after it.
-    const int64_t lead = 2 + (progress.period.count() > 0 ? milliseconds(2) / progress.period : 0);
-    if (progress.count + lead < next_interval_count_) return ScheduleInterval();
-    while (next_interval_count_ <= progress.count + lead)
-      next_interval_count_ += *boot_.settings.interval_steps;
-  }
+  if (!interval_.Due(links_.progress())) return ScheduleInterval();
   links_.trigger(kTriggerInterval, agreement::kNoLimit, "");
 }
 
 void Coordinator::OnPeer(int rank, PeerState state, const std::string& why) {
   const bool ends = state == PeerState::kGone || state == PeerState::kLeft;
-  const bool over = closed_ || policy_.state() == ExitPolicy::State::kLeft ||
+  const bool over = closed_ || ending_.state() == ExitPolicy::State::kLeft ||
                     (leader_ && leader_->state() == agreement::LeaderState::kClosed);
   if (ends && !over) {
+    lost_ = true;
     links_.log->Warn(
         "rank ", rank, state == PeerState::kLeft ? " has left without cairn_finalize" : " is gone: " + why,
         "; this life makes no more saves. To resume, run the same command again with --checkpoint-dir=",
@@ -306,43 +293,42 @@ void Coordinator::OnPeer(int rank, PeerState state, const std::string& why) {
 
 // ---- the end of the job ----
 
-milliseconds Coordinator::Notice() const {
-  if (boot_.settings.notice) return duration_cast<milliseconds>(*boot_.settings.notice);
-  const auto last =
-      last_save_ ? duration_cast<milliseconds>(Nanoseconds(last_save_->stall_ns + last_save_->drain_ns))
-                 : milliseconds(0);
-  return seconds(20) + 3 * last;
-}
-
-void Coordinator::AskDeadline() {
-  AskSlurm([this](const CauseReply& reply) { LearnDeadline(reply); });
-}
-
-void Coordinator::LearnDeadline(const CauseReply& reply) {
-  const auto now = std::chrono::steady_clock::now();
-  if (reply.answered) {
-    deadline_.OnAnswer(reply.seconds_left, now);
-  } else if (deadline_.OnSilence(now)) {
-    links_.log->Info("when the time limit ends is not known: ", reply.why, ". Slurm will be asked again");
+Ending::Stand Coordinator::Stand() const {
+  using Phase = Ending::Stand::Phase;
+  using UnderWay = DeadlineFacts::UnderWay;
+  Ending::Stand stand;
+  const auto progress = links_.progress();
+  stand.count = progress.count;
+  stand.restored_step = restored_step_;
+  stand.newest_step = last_save_ ? last_save_->step : restored_step_;
+  stand.moved_on = stand.newest_step > restored_step_ || restored_before_ != restored_step_;
+  stand.every = interval_.Every(progress);
+  DeadlineFacts& facts = stand.facts;
+  facts.times.step = progress.period;
+  if (stand.newest_step > 0) facts.durable = stand.newest_step;
+  if (last_save_) {
+    facts.times.bytes = last_save_->bytes;
+    facts.times.stall = Nanoseconds(last_save_->stall_ns);
   }
-  ScheduleWatch();
-}
-
-void Coordinator::ScheduleWatch() {
-  const auto at = deadline_.next(Notice());
-  if (!at) return watch_.Stop();
-  const auto delay = duration_cast<milliseconds>(*at - std::chrono::steady_clock::now());
-  watch_.Once(std::max(delay, milliseconds(0)));
-}
-
-void Coordinator::OnWatch() {
-  if (closed_ || policy_.state() != ExitPolicy::State::kRunning) return;
-  deadline_.known() ? Act(policy_.OnDeadlineWatch()) : AskDeadline();
+  if (!leader_) return stand;
+  const auto state = leader_->state();
+  stand.phase = can_save() && state != agreement::LeaderState::kFinishing ? Phase::kSaving
+                : lost_                                                   ? Phase::kLost
+                                                                          : Phase::kOver;
+  facts.times.write_time = leader_->write_time();
+  facts.boundary = leader_->boundary();
+  if (const auto since = leader_->writing_since()) {
+    facts.under_way = UnderWay::kWriting;
+    facts.written = std::chrono::steady_clock::now() - *since;
+  } else if (state == agreement::LeaderState::kStaging) {
+    facts.under_way = UnderWay::kBoundary;
+  }
+  return stand;
 }
 
 void Coordinator::OnSignal(int from, const SignalSeen& signal) {
   links_.log->Debug("signal ", signal.signo, signal.from_slurm ? " from Slurm" : " from elsewhere");
-  if (signal.signo == SIGTERM) return Act(policy_.OnSignal());
+  if (signal.signo == SIGTERM) return ending_.OnSigterm();
   const auto now = std::chrono::steady_clock::now();
   if (now - requested_ < kSameSignal && requesters_.insert(from).second) return;
   requested_ = now;
@@ -350,98 +336,6 @@ void Coordinator::OnSignal(int from, const SignalSeen& signal) {
   const std::string why = WhyNoSave();
   if (!why.empty()) return links_.log->Debug("signal ", signal.signo, " saves nothing: ", why);
   links_.trigger(kTriggerRequest, agreement::kNoLimit, "");
-}
-
-void Coordinator::AskSlurm(std::function<void(const CauseReply& reply)> done) {
-  host_.AskCause(Notice(), [done = std::move(done)](std::optional<CauseReply> reply) {
-    CauseReply silence;
-    silence.why = "Slurm could not be asked";
-    silence.answered = false;
-    done(reply ? *reply : silence);
-  });
-}
-
-void Coordinator::OnCause(const CauseReply& reply) {
-  const auto before = policy_.state();
-  const auto action = policy_.OnCause(
-      {reply.cause, reply.seconds_left, reply.may_requeue, reply.why, reply.answered}, reply.batch);
-  if (before == ExitPolicy::State::kAsking && policy_.state() == ExitPolicy::State::kRunning)
-    LearnDeadline(reply);
-  if (action != ExitPolicy::Action::kNothing) {
-    const std::string left = reply.seconds_left ? "; " + std::to_string(*reply.seconds_left) + " s left" : "";
-    const std::string what =
-        reply.cause == Cause::kUnknown
-            ? "SIGTERM of unknown cause" + (reply.why.empty() ? "" : " (" + reply.why + ")")
-            : std::string(CauseName(reply.cause));
-    const bool saving = action == ExitPolicy::Action::kFinalSave && can_save();
-    const bool saved = before == ExitPolicy::State::kAskingAgain;
-    links_.log->Info(what, left, saving ? ": saving" : saved ? "" : ": no save");
-    OnClerk([cause = std::string(CauseName(reply.cause)), why = reply.why,
-             count = links_.progress().count](Keeper& keeper) {
-      keeper.Journal(
-          "ending",
-          {{"cause", Keeper::Quote(cause)}, {"why", Keeper::Quote(why)}, {"count", std::to_string(count)}});
-    });
-  }
-  Act(action);
-}
-
-void Coordinator::Act(ExitPolicy::Action action) {
-  using Action = ExitPolicy::Action;
-  const auto& verdict = policy_.verdict();
-  switch (action) {
-    case Action::kNothing:
-      return;
-    case Action::kAskCause:
-      return AskSlurm([this](const CauseReply& reply) { OnCause(reply); });
-    case Action::kFinalSave: {
-      // Before the end of the restore there is nothing to save: another life begins where this one would have. At its time limit it
-      // would be as slow again.
-      if (!leader_) return Act(policy_.OnFinalSave(verdict.cause == Cause::kPreempted, true));
-      if (!can_save()) return Act(policy_.OnFinalSave(false, true));
-      Nanoseconds left = kUnknownCauseBound;
-      if (verdict.seconds_left)
-        left = std::max<Nanoseconds>(seconds(*verdict.seconds_left) - kGoodbye, seconds(1));
-      return links_.trigger(verdict.cause == Cause::kTimeLimit ? kTriggerTimeLimit : kTriggerPreempt, left,
-                            "");
-    }
-    case Action::kRequeue:
-      return host_.AskRequeue([this](std::optional<RequeueReply> reply) {
-        const bool requeued = reply && reply->requeued;
-        const std::string text = reply ? reply->text : "the host process did not answer the requeue";
-        links_.log->Info(text);
-        OnClerk([requeued, text](Keeper& keeper) {
-          keeper.Journal(requeued ? "requeued" : "not_requeued", {{"text", Keeper::Quote(text)}});
-        });
-        Act(policy_.OnRequeued(requeued));
-      });
-    case Action::kAwaitKill:
-      if (!policy_.requeued() && verdict.cause != Cause::kRequeued) {
-        const std::string why = policy_.WhyNoRequeue();
-        links_.log->Info(
-            "not requeued by Cairn", why.empty() ? "" : " (" + why + ")",
-            "; to resume, run the same command again with --checkpoint-dir=", boot_.settings.dir);
-      }
-      return Leave(LeaveOrder::kStay);
-    case Action::kLeave:
-      return Leave(LeaveOrder::kTerminate);
-    case Action::kExit:
-      return Leave(LeaveOrder::kExit);
-  }
-}
-
-void Coordinator::Leave(LeaveOrder::Kind kind) {
-  if (kind != LeaveOrder::kStay) {
-    const int64_t count = links_.progress().count;
-    const int64_t newest = last_save_ ? last_save_->step : restored_step_;
-    links_.log->Info("leaving at step ", count,
-                     newest > 0 ? "; the newest checkpoint holds step " + std::to_string(newest)
-                     : leader_  ? "; there is no checkpoint"
-                                : ", before the restore");
-    OnClerk([count](Keeper& keeper) { keeper.Journal("leaving", {{"step", std::to_string(count)}}); });
-  }
-  (void)links_.fabric->Broadcast(LeaveOrder::kType,
-                                 EncodeSessionMessage(LeaveOrder{kind, boot_.settings.exit_code}));
 }
 
 // ---- the `cairn` command ----
@@ -470,21 +364,26 @@ std::string Coordinator::StatusJson() const {
               {"count", progress.count},
               {"step_ms", 1e-6 * static_cast<double>(progress.period.count())},
               {"restored_step", restored_step_},
+              {"interval", interval_.Describe()},
               {"save", leader_ ? std::string(agreement::LeaderStateName(leader_->state())) : "not started"},
-              {"ending", std::string(ExitStateName(policy_.state()))}};
+              {"ending", std::string(ExitStateName(ending_.state()))}};
   if (last_save_) {
     out["last_save"] = {{"checkpoint", last_save_->name},  {"step", last_save_->step},
                         {"label", last_save_->label},      {"trigger", last_save_->trigger},
                         {"bytes", last_save_->bytes},      {"stall_ns", last_save_->stall_ns},
                         {"drain_ns", last_save_->drain_ns}};
   }
+  if (leader_ && leader_->boundary() > 0 && leader_->state() != agreement::LeaderState::kIdle)
+    out["save_step"] = leader_->boundary();
+  if (!ending_.fit_line().empty()) out["fit"] = ending_.fit_line();
   if (!last_failure_.empty()) out["last_failure"] = last_failure_;
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 void Coordinator::Close(std::function<void()> done) {
   closed_ = true;
-  for (Timer* timer : {&tick_, &interval_, &watch_}) timer->Stop();
+  for (Timer* timer : {&tick_, &interval_timer_}) timer->Stop();
+  ending_.Stop();
   host_.Tell(Left{session_});
   OnClerk([this, done = std::move(done)](Keeper& keeper) {
     keeper.Close();

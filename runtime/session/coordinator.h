@@ -16,11 +16,12 @@
 #include "runtime/log/log.h"
 #include "runtime/session/bootstrap.h"
 #include "runtime/session/control_desk.h"
-#include "runtime/session/deadline_watch.h"
-#include "runtime/session/exit_policy.h"
+#include "runtime/session/ending.h"
 #include "runtime/session/host_link.h"
 #include "runtime/session/keeper.h"
 #include "runtime/session/protocol.h"
+#include "runtime/session/save_costs.h"
+#include "runtime/session/save_interval.h"
 #include "runtime/session/worker.h"
 
 namespace cairn {
@@ -67,15 +68,8 @@ class Coordinator {
   void ScheduleTick();
   void ScheduleInterval();
   void OnInterval();
-  void AskSlurm(std::function<void(const CauseReply& reply)> done);
-  void AskDeadline();
-  void LearnDeadline(const CauseReply& reply);
-  void ScheduleWatch();
-  void OnWatch();
-  std::chrono::milliseconds Notice() const;
-  void OnCause(const CauseReply& reply);
-  void Act(ExitPolicy::Action action);
-  void Leave(LeaveOrder::Kind kind);
+  void MeasureIdle();
+  Ending::Stand Stand() const;
   // Requests are heard: the restore is over, and neither the run nor saving in this life.
   bool can_save() const { return leader_ && leader_->state() != agreement::LeaderState::kClosed; }
   std::string WhyNoSave() const;  // on request; "" = it can be asked for
@@ -87,10 +81,11 @@ class Coordinator {
   const std::string session_;
   const Links links_;
   HostLink host_;
-  ExitPolicy policy_;
   std::optional<agreement::Leader> leader_;  // from the end of the restore on
-  Timer tick_, interval_, watch_;
-  DeadlineWatch deadline_;
+  Timer tick_, interval_timer_;
+  SaveInterval interval_;
+  SaveCosts costs_;
+  bool idle_ = true;  // no save was under way at the last look
   ControlDesk desk_;
   std::chrono::steady_clock::time_point requested_{};  // by the user's own signal,
   std::set<int> requesters_;                           // which reached these ranks so far
@@ -99,9 +94,10 @@ class Coordinator {
   std::string last_failure_;
   int64_t restored_step_ = 0;
   std::optional<int64_t> restored_before_;  // the step at which the life before this one began
-  int64_t next_interval_count_ = 0;         // with a setting in steps
   bool told_host_ = false;
+  bool lost_ = false;  // a rank is gone
   bool closed_ = false;
+  Ending ending_;
   Keeper keeper_;  // the clerk's, once it runs
   Worker clerk_;
 };

@@ -11,7 +11,7 @@ std::string_view ExitStateName(ExitPolicy::State state) {
     case ExitPolicy::State::kSaving:
       return "saving for the last time";
     case ExitPolicy::State::kAskingAgain:
-      return "asking Slurm once more";
+      return "asking Slurm again";
     case ExitPolicy::State::kRequeueing:
       return "requeueing";
     case ExitPolicy::State::kAwaitingKill:
@@ -61,9 +61,10 @@ ExitPolicy::Action ExitPolicy::OnCause(const Verdict& verdict, bool batch) {
     state_ = State::kLeft;
     return Action::kLeave;
   }
-  if (state_ == State::kAskingAgain) {
+  if (wants_answer()) {
+    if (!verdict.answered) return Action::kNothing;
     Take(verdict, batch);
-    return AfterSave(durable_, moved_on_);
+    return state_ == State::kAskingAgain ? AfterSave() : Action::kNothing;
   }
   if (state_ != State::kAsking) return Action::kNothing;
   if (verdict.cause == Cause::kUnknown && !signalled_) {  // the watch was early: the limit was moved
@@ -73,7 +74,10 @@ ExitPolicy::Action ExitPolicy::OnCause(const Verdict& verdict, bool batch) {
   Take(verdict, batch);
   const bool wanted =
       verdict.cause == Cause::kTimeLimit ? settings_.on & kTriggerTimeLimit : settings_.on & kTriggerPreempt;
-  if (!wanted) return AfterSave(false, true);
+  if (!wanted) {
+    save_ = {};
+    return AfterSave();
+  }
   state_ = State::kSaving;
   return Action::kFinalSave;
 }
@@ -83,17 +87,44 @@ void ExitPolicy::Take(const Verdict& verdict, bool batch) {
   after_ = settings_.after != After::kAuto ? settings_.after : batch ? After::kRequeue : After::kWait;
 }
 
-ExitPolicy::Action ExitPolicy::OnFinalSave(bool durable, bool moved_on) {
-  return state_ == State::kSaving ? AfterSave(durable, moved_on) : Action::kNothing;
+ExitPolicy::Action ExitPolicy::OnFinalSave(const FinalSave& save) {
+  if (state_ != State::kSaving) return Action::kNothing;
+  if (!save.durable && save.time_left) return Action::kTryAgain;
+  save_ = save;
+  return AfterSave();
 }
 
-ExitPolicy::Action ExitPolicy::AfterSave(bool durable, bool moved_on) {
-  durable_ = durable;
-  moved_on_ = moved_on;
-  if (verdict_.cause == Cause::kUnknown && !verdict_.answered && durable && !asked_again_) {
-    asked_again_ = true;
+ExitPolicy::Action ExitPolicy::OnLaterSave() {
+  if (state_ != State::kAwaitingKill || requeue_tried_ || save_.durable) return Action::kNothing;
+  save_.durable = save_.moved_on = true;
+  if (!MayRequeue()) return Action::kNothing;
+  state_ = State::kRequeueing;
+  requeue_tried_ = stays_ = true;
+  return Action::kRequeue;
+}
+
+ExitPolicy::Action ExitPolicy::OnGraceOver() {
+  if (state_ != State::kAskingAgain) return Action::kNothing;
+  state_ = State::kLeft;
+  return Action::kLeave;
+}
+
+// Whether the next life has something to go on from.
+bool ExitPolicy::CanGoOn() const {
+  return save_.durable || save_.newest == FinalSave::Newest::kOwn ||
+         (save_.newest == FinalSave::Newest::kRestored && verdict_.cause == Cause::kPreempted);
+}
+
+bool ExitPolicy::MayRequeue() const {
+  return (verdict_.cause == Cause::kPreempted || verdict_.cause == Cause::kTimeLimit) &&
+         after_ == After::kRequeue && CanGoOn() && verdict_.may_requeue && may_live_again_ && save_.moved_on;
+}
+
+ExitPolicy::Action ExitPolicy::AfterSave() {
+  if (verdict_.cause == Cause::kUnknown && !verdict_.answered &&
+      (save_.durable || save_.newest != FinalSave::Newest::kNone)) {
     state_ = State::kAskingAgain;
-    return Action::kAskCause;
+    return Action::kNothing;
   }
   if (verdict_.cause == Cause::kUnknown) {
     state_ = State::kLeft;
@@ -103,9 +134,9 @@ ExitPolicy::Action ExitPolicy::AfterSave(bool durable, bool moved_on) {
     state_ = State::kLeft;
     return Action::kExit;
   }
-  if (verdict_.cause != Cause::kRequeued && after_ == After::kRequeue && durable && verdict_.may_requeue &&
-      may_live_again_ && moved_on_) {
+  if (MayRequeue()) {
     state_ = State::kRequeueing;
+    requeue_tried_ = true;
     return Action::kRequeue;
   }
   state_ = State::kAwaitingKill;
@@ -116,16 +147,18 @@ ExitPolicy::Action ExitPolicy::OnRequeued(bool requeued) {
   if (state_ != State::kRequeueing) return Action::kNothing;
   requeued_ = requeued;
   state_ = requeued && told_to_go_ ? State::kLeft : State::kAwaitingKill;
-  return state_ == State::kLeft ? Action::kLeave : Action::kAwaitKill;
+  if (state_ == State::kLeft) return Action::kLeave;
+  return stays_ ? Action::kNothing : Action::kAwaitKill;
 }
 
 std::string ExitPolicy::WhyNoRequeue() const {
   if (verdict_.cause != Cause::kPreempted && verdict_.cause != Cause::kTimeLimit) return "";
   if (after_ != After::kRequeue) return "checkpoint-after is not requeue";
-  if (!durable_) return "the final save is not durable";
+  if (!CanGoOn()) return "the final save is not durable";
   if (!verdict_.may_requeue) return verdict_.why;
   if (!may_live_again_) return "the limit of lives is reached (checkpoint-max-lives)";
-  if (!moved_on_) return "two lives ended at the step at which they began: a requeue would go on like that";
+  if (!save_.moved_on)
+    return "two lives ended at the step at which they began: a requeue would go on like that";
   return "";
 }
 

@@ -8,9 +8,12 @@
 //       preempted, time limit  → kFinalSave, then as `after`: requeue (where it may) → kRequeue → kAwaitKill;
 //                                wait → kAwaitKill; exit → kExit
 //       unknown                → from a signal: kFinalSave within the bound, then kLeave, never a requeue. From the watch: nothing
-//     When it was unknown because Slurm did not answer, it is asked once more after the save, and that answer decides.
+//     When it is unknown because Slurm did not answer, it is asked again and again, during the save and after it, until it answers or the
+//     grace time is over (OnGraceOver); its answer decides.
 //     A cause that the user's `on` leaves out skips the save; the rest is the same, but a job is never requeued without a durable save.
-//  3. The final save ended, durable or not. Not durable → never requeue; the last committed step stands.
+//  3. The final save ended, durable or not. Not durable and there is time → kTryAgain. Otherwise the newest durable checkpoint stands, and a
+//     job may be requeued to go on from it: after a time limit only from one that this life has made, since the next life would come
+//     no further; after a preemption from any. No checkpoint → no requeue; one that becomes durable later makes up for it.
 //  4. kAwaitKill: the program's own handler, if it has one, runs now; the ranks stay until Slurm ends them. A further SIGTERM (one that
 //     came during the requeue counts) → kLeave.
 //  5. A second cause replaces a first one only upwards: cancelled while saving → kLeave at once.
@@ -34,6 +37,7 @@ class ExitPolicy {
     kNothing,
     kAskCause,
     kFinalSave,  // request a save; verdict().seconds_left bounds it
+    kTryAgain,   // request it once more, after a pause
     kRequeue,
     kAwaitKill,  // tell the members: stay, and run the program's own handler
     kLeave,      // tell the members: SIGTERM's own effect, now
@@ -49,6 +53,18 @@ class ExitPolicy {
     bool answered = true;  // by Slurm
   };
 
+  // How the final save ended, and what stands without it.
+  struct FinalSave {
+    bool durable = false;
+    bool time_left = false;  // for another try
+    enum class Newest {
+      kNone,
+      kRestored,
+      kOwn
+    } newest = Newest::kNone;  // durable checkpoint: of this life, or that it began from
+    bool moved_on = true;      // this life or the one before it made one newer than the one at which it began
+  };
+
   // may_live_again: false = the limit of lives is reached, so this one is not requeued.
   ExitPolicy(const Settings& settings, bool may_live_again)
       : settings_(settings), may_live_again_(may_live_again) {}
@@ -57,18 +73,27 @@ class ExitPolicy {
   Action OnDeadlineWatch();
   // batch: what `after` = auto means, requeue in a batch job, else wait.
   Action OnCause(const Verdict& verdict, bool batch);
-  // moved_on: this life or the one before it got beyond the step at which it began.
-  Action OnFinalSave(bool durable, bool moved_on);
+  Action OnFinalSave(const FinalSave& save);
+  Action OnLaterSave();  // another save became durable
   Action OnRequeued(bool requeued);
+  Action OnGraceOver();  // Slurm will not be asked again
 
   State state() const { return state_; }
   const Verdict& verdict() const { return verdict_; }
   bool requeued() const { return requeued_; }
+  // Slurm was silent, and should be asked again.
+  bool wants_answer() const {
+    return (state_ == State::kSaving || state_ == State::kAskingAgain) && !verdict_.answered;
+  }
+  // The job is requeued without its final save: it goes on from an older checkpoint.
+  bool falls_back() const { return state_ == State::kRequeueing && !save_.durable; }
   // Why there will be no requeue although the cause is one that Cairn requeues after; "" otherwise.
   std::string WhyNoRequeue() const;
 
  private:
-  Action AfterSave(bool durable, bool moved_on);
+  Action AfterSave();
+  bool CanGoOn() const;
+  bool MayRequeue() const;
   void Take(const Verdict& verdict, bool batch);
 
   const Settings settings_;
@@ -77,10 +102,10 @@ class ExitPolicy {
   Verdict verdict_;
   After after_ = After::kWait;
   bool signalled_ = false;  // a SIGTERM came, not only the watch
-  bool durable_ = false;
-  bool moved_on_ = true;
+  FinalSave save_;
   bool requeued_ = false;
-  bool asked_again_ = false;
+  bool requeue_tried_ = false;
+  bool stays_ = false;       // the members were told to stay before the requeue
   bool told_to_go_ = false;  // a SIGTERM came during the requeue
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/session/keeper.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "runtime/catalog/marks.h"
 #include "runtime/formats/names.h"
 #include "runtime/io/random.h"
+#include "runtime/session/strikes.h"
 #include "runtime/staging/image_plan.h"
 #include "runtime/staging/memory_room.h"
 #include "runtime/version.h"
@@ -220,6 +222,7 @@ Result<Order> Keeper::Choose(const RunDirectory& dir) {
   CAIRN_ASSIGN_OR_RETURN(const bool finished, IsFinished(dir, listing));
   const Settings& settings = boot_.settings;
   const bool exact = settings.resume == Resume::kStep && boot_.first_life;
+  const uint32_t epoch = life_ ? life_->epoch() : std::numeric_limits<uint32_t>::max();
   const std::vector<Checkpoint> candidates = Candidates(listing);
   std::optional<LocalSnapshot> local =
       NewestLocal(inventories_, dir.info().id, [&](const LocalSnapshot& snapshot) {
@@ -275,6 +278,7 @@ Result<Order> Keeper::Choose(const RunDirectory& dir) {
     }
     if (next == candidates.end()) break;
     if (!exact || next->id.step == settings.resume_step) {
+      if (!exact) CAIRN_RETURN_IF_ERROR(MayTryAgain(dir, listing, *next, epoch, settings.strikes));
       CAIRN_ASSIGN_OR_RETURN(std::optional<Order> order, take(next->name));
       if (order) return *std::move(order);
     }

@@ -114,6 +114,8 @@ TEST(CheckSetting, AcceptsEveryDocumentedForm) {
       {kSetting_notice, {"auto", "90s", "0s"}},
       {kSetting_after, {"auto", "requeue", "wait", "exit", "exit=0", "exit=255"}},
       {kSetting_max_lives, {"1", "100"}},
+      {kSetting_strikes, {"1", "44"}},
+      {kSetting_mtbf, {"24h", "30d", "90m"}},
       {kSetting_signal, {"none", "USR1", "SIGUSR1", "10", "SIGHUP", "34", "64"}},
       {kSetting_save_timeout, {"10m"}},
       {kSetting_log, {"quiet", "/tmp/log"}},
@@ -190,6 +192,8 @@ TEST(ParseSettings, FallsBackToTheTable) {
   EXPECT_EQ(settings.keep_last, 2);
   EXPECT_EQ(settings.after, After::kAuto);
   EXPECT_EQ(settings.max_lives, 100);
+  EXPECT_EQ(settings.strikes, 3);
+  EXPECT_EQ(settings.mtbf, hours(24));
   EXPECT_EQ(settings.signal, 0);
   EXPECT_EQ(settings.boundary_wait, seconds(2));
   EXPECT_EQ(settings.save_timeout, minutes(10));
@@ -209,6 +213,8 @@ TEST(ParseSettings, ReadsEveryField) {
                               {"CAIRN_NOTICE", "90s"},
                               {"CAIRN_AFTER", "exit=7"},
                               {"CAIRN_MAX_LIVES", "3"},
+                              {"CAIRN_STRIKES", "5"},
+                              {"CAIRN_MTBF", "2d"},
                               {"CAIRN_SIGNAL", "USR1"},
                               {"CAIRN_BOUNDARY_WAIT", "500ms"},
                               {"CAIRN_SAVE_TIMEOUT", "1h"},
@@ -230,6 +236,8 @@ TEST(ParseSettings, ReadsEveryField) {
   EXPECT_EQ(settings.after, After::kExit);
   EXPECT_EQ(settings.exit_code, 7);
   EXPECT_EQ(settings.max_lives, 3);
+  EXPECT_EQ(settings.strikes, 5);
+  EXPECT_EQ(settings.mtbf, hours(48));
   EXPECT_EQ(settings.signal, SIGUSR1);
   EXPECT_EQ(settings.boundary_wait, milliseconds(500));
   EXPECT_EQ(settings.save_timeout, hours(1));

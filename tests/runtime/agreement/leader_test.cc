@@ -369,6 +369,132 @@ TEST_F(LeaderTest, WhatIsUnderWayMayNotUseUpTheTimeOfWhatFollows) {
   EXPECT_EQ(leader.next_tick(), At(31000));
 }
 
+// ---- deadlines, where it is known that writing a save takes 5 s ----
+
+class LeaderShortOfTimeTest : public LeaderTest {
+ protected:
+  // The first save, staged at 25 ms, is durable at 5025 ms.
+  LeaderActions Commit() {
+    if (leader.id() == 0) ReachCommitting();
+    return leader.OnCommitted(1, OkStatus(), At(5025));
+  }
+};
+
+TEST_F(LeaderShortOfTimeTest, ASaveThatWouldNotFitAnyMoreIsNotBegunAfterTheOneUnderWay) {
+  ReachCommitting();
+  Ask(kTriggerPreempt, 3000, seconds(6));  // 3975 ms are left in the end
+  const auto end = Commit();
+  const auto ended = Of<SaveEnded>(end);
+  ASSERT_EQ(ended.size(), 2u);
+  EXPECT_FALSE(ended[0].stands_in);
+  EXPECT_EQ(ended[1].reason, kTriggerPreempt);
+  EXPECT_TRUE(ended[1].stands_in);
+  EXPECT_TRUE(ended[1].status.ok());
+  EXPECT_EQ(ended[1].count, 106);
+  EXPECT_THAT(ended[1].requests, ElementsAre(2));
+  EXPECT_TRUE(Told<Poll>(end).empty());
+  EXPECT_EQ(leader.state(), LeaderState::kIdle);
+}
+
+TEST_F(LeaderShortOfTimeTest, ASaveWhoseBoundaryIsTooFarOffIsNotBegunAfterTheOneUnderWay) {
+  Ask(kTriggerRequest);
+  FromAll(25, [&](Rank r) { return Count{1, 100, milliseconds(r == 2 ? 500 : 10), Mode::kRunning}; });
+  FromAll(25, [](Rank) { return Ack{1}; });
+  FromAll(25, [](Rank) { return Staged{1, 104, 7, false}; });
+  leader.OnPrepared(1, std::string("attempt-1"), At(25));
+  FromAll(25, [](Rank) { return Record{1, ""}; });
+  Ask(kTriggerPreempt, 3000, seconds(8));  // 5975 ms are left in the end, and two steps take a second
+  EXPECT_EQ(Of<SaveEnded>(Commit()).size(), 2u);
+}
+
+TEST_F(LeaderShortOfTimeTest, ASaveThatFitsIsBegunAfterTheOneUnderWay) {
+  ReachCommitting();
+  Ask(kTriggerPreempt, 3000, seconds(8));  // 5975 ms are left in the end
+  const auto end = Commit();
+  EXPECT_EQ(Of<SaveEnded>(end).size(), 1u);
+  EXPECT_THAT(Told<Poll>(end), ElementsAre(Poll{2}));
+}
+
+TEST_F(LeaderShortOfTimeTest, AnOlderSaveDoesNotStandInForWhatSomebodyAskedFor) {
+  ReachCommitting();
+  Ask(kTriggerPreempt, 3000, seconds(6));
+  Ask(kTriggerRequest, 3000);
+  EXPECT_THAT(Told<Poll>(Commit()), ElementsAre(Poll{2}));
+}
+
+TEST_F(LeaderShortOfTimeTest, AFailedSaveStandsInForNothing) {
+  ReachDraining();
+  Ask(kTriggerPreempt, 3000, seconds(6));
+  EXPECT_THAT(Told<Poll>(leader.OnMessage(1, Failed{1, "no space"}, At(5025))), ElementsAre(Poll{2}));
+}
+
+TEST_F(LeaderShortOfTimeTest, ABoundaryThatIsNotReachedInTimeIsNotWaitedForToTheLast) {
+  Commit();
+  Ask(kTriggerPreempt, 10000, seconds(30));
+  EXPECT_EQ(leader.next_tick(), At(37500));  // half of 5 s before the end
+  CountAll(2, 10001);
+  FromAll(10001, [](Rank) { return Ack{2}; });
+  leader.OnMessage(1, Staged{2, 104, 7, false}, At(10002));
+  EXPECT_TRUE(leader.OnTick(At(37499)).empty());
+  const auto ended = Of<SaveEnded>(leader.OnTick(At(37500)));
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].status.code(), Code::kTimeout);
+  EXPECT_EQ(
+      ended[0].status.message(),
+      "time was up while waiting for the snapshots at the boundary: ranks 0, 2; what is left would be too "
+      "short to write it");
+}
+
+TEST_F(LeaderShortOfTimeTest, OnceAllHaveStagedTheWholeTimeIsUsed) {
+  Commit();
+  Ask(kTriggerPreempt, 10000, seconds(30));
+  CountAll(2, 10001);
+  FromAll(10001, [](Rank) { return Ack{2}; });
+  FromAll(36000, [](Rank) { return Staged{2, 104, 7, false}; });
+  EXPECT_EQ(leader.writing_since(), At(36000));
+  EXPECT_EQ(leader.next_tick(), At(40000));
+}
+
+TEST_F(LeaderShortOfTimeTest, WhatFollowsBoundsAlsoTheBoundaryOfTheSaveUnderWay) {
+  Commit();
+  Ask(kTriggerInterval, 10000);
+  CountAll(2, 10001);
+  FromAll(10001, [](Rank) { return Ack{2}; });
+  EXPECT_EQ(leader.next_tick(), At(70000));
+  Ask(kTriggerPreempt, 11000, seconds(30));
+  EXPECT_EQ(leader.next_tick(), At(38500));
+}
+
+TEST_F(LeaderShortOfTimeTest, APreemptionWhileAllAreQuietIsSavedWhereTheyStand) {
+  Commit();
+  Ask(kTriggerPreempt, 10000, seconds(30));
+  const auto arm = Told<ArmAt>(FromAll(10001, [](Rank) {
+    return Count{2, 120, Nanoseconds(0), Mode::kQuiet};
+  }));
+  EXPECT_EQ(arm.at(0).boundary, 120);
+}
+
+TEST_F(LeaderShortOfTimeTest, APreemptionWhileOneRankIsQuietElsewhereIsTriedAgainWhereTheyMeet) {
+  Commit();
+  Ask(kTriggerPreempt, 10000, seconds(30));
+  // Rank 2 validates at 118, the others run on: the boundary lies ahead of all.
+  leader.OnMessage(0, Count{2, 120, milliseconds(10), Mode::kRunning}, At(10001));
+  leader.OnMessage(1, Count{2, 120, milliseconds(10), Mode::kRunning}, At(10001));
+  const auto arm = Told<ArmAt>(leader.OnMessage(2, Count{2, 118, milliseconds(10), Mode::kQuiet}, At(10001)));
+  EXPECT_EQ(arm.at(0).boundary, 122);
+  FromAll(10002, [](Rank) { return Ack{2}; });
+  // Rank 2 leaves its stretch and comes to validate at 121, as the others do: short of 122.
+  for (Rank rank = 0; rank < 2; ++rank)
+    EXPECT_TRUE(leader.OnMessage(rank, Count{2, 121, milliseconds(10), Mode::kQuiet}, At(10003)).empty());
+  const auto again = leader.OnMessage(2, Count{2, 121, milliseconds(10), Mode::kQuiet}, At(10004));
+  EXPECT_THAT(Told<Drop>(again).at(0).id, 2u);
+  EXPECT_THAT(Told<Poll>(again), ElementsAre(Poll{3}));
+  const auto there = Told<ArmAt>(FromAll(10005, [](Rank) {
+    return Count{3, 121, milliseconds(10), Mode::kQuiet};
+  }));
+  EXPECT_EQ(there.at(0).boundary, 121);
+}
+
 // ---- silent and gone members ----
 
 TEST_F(LeaderTest, ASilentMemberDropsTheTryAndTheRequestWaitsForIt) {

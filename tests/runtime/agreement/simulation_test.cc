@@ -38,7 +38,8 @@ constexpr int kSeeds = 2000;
 #endif
 
 struct Totals {
-  int commits = 0, drops = 0, aborts = 0, nacks = 0, quiet_snapshots = 0, final_snapshots = 0, crashes = 0;
+  int commits = 0, drops = 0, aborts = 0, nacks = 0, quiet_snapshots = 0, final_snapshots = 0, crashes = 0,
+      stand_ins = 0, too_late = 0;
 };
 
 class Job {
@@ -410,6 +411,9 @@ class Job {
   }
   void Act(const SaveEnded& a) {
     totals_.drops += !a.status.ok();
+    totals_.stand_ins += a.stands_in;
+    totals_.too_late += a.status.message().find("too short to write it") != std::string::npos;
+    Check(!a.stands_in || (a.status.ok() && committed_.count(a.id) > 0), "nothing stands in for a save", 0);
     Print(0, "save " + std::to_string(a.id) + (a.status.ok() ? " durable" : ": " + a.status.message()));
   }
   void Act(const Note& a) { Print(0, a.text); }
@@ -503,9 +507,13 @@ TEST(AgreementSimulation, NoRandomRunBreaksAnInvariant) {
   EXPECT_GT(totals.quiet_snapshots, kSeeds / 20);
   EXPECT_GT(totals.final_snapshots, kSeeds / 2);
   EXPECT_GT(totals.crashes, kSeeds / 10);
-  printf("commits %d, drops %d, aborts %d, nacks %d, quiet %d, final %d, crashes %d\n", totals.commits,
-         totals.drops, totals.aborts, totals.nacks, totals.quiet_snapshots, totals.final_snapshots,
-         totals.crashes);
+  EXPECT_GT(totals.stand_ins, 0);
+  EXPECT_GT(totals.too_late, kSeeds / 200);
+  printf(
+      "commits %d, drops %d, aborts %d, nacks %d, quiet %d, final %d, crashes %d, stand-ins %d, too late "
+      "%d\n",
+      totals.commits, totals.drops, totals.aborts, totals.nacks, totals.quiet_snapshots,
+      totals.final_snapshots, totals.crashes, totals.stand_ins, totals.too_late);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ class LiveSession : public ::testing::Test {
 
 constexpr const char* kStatus =
     R"({"dir":"/scratch/run7","job":"12","step_id":"0","restart":1,"world_size":4,"count":1234,"step_ms":12.5,"restored_step":1000,
-        "save":"idle","ending":"running","last_failure":"no space",
+        "save":"draining","save_step":1230,"interval":"every 7 m 0 s","fit":"a preemption leaves 1 m 0 s: …","ending":"running","last_failure":"no space",
         "last_save":{"checkpoint":"step-x","step":1200,"label":120,"trigger":"interval","bytes":38200000000,"stall_ns":20000000,"drain_ns":4100000000}})";
 
 TEST_F(LiveSession, StatusIsPrintedForPeople) {
@@ -61,7 +61,9 @@ directory   /scratch/run7
 ranks       4
 step        1234, 12 ms each
 restored    from step 1000
-save        idle
+save        draining, of step 1230
+interval    every 7 m 0 s
+fit         a preemption leaves 1 m 0 s: …
 ending      running
 last save   step 1200, label 120, trigger interval: 38.2 GB, stalled 20 ms, durable after 4.1 s
 failed      no space

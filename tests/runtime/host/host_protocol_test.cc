@@ -12,7 +12,7 @@ TEST(HostProtocol, CauseReplyRoundTrips) {
   m.seconds_left = 23;
   m.may_requeue = true;
   m.batch = true;
-  m.grace_seconds = 25;
+  m.warning_seconds = 25;
   m.why = "the job is being preempted";
   const auto r = DecodeHostMessage<CauseReply>(EncodeHostMessage(m));
   ASSERT_TRUE(r.ok());
@@ -20,7 +20,7 @@ TEST(HostProtocol, CauseReplyRoundTrips) {
   EXPECT_EQ(r->cause, Cause::kPreempted);
   EXPECT_EQ(r->seconds_left, 23);
   EXPECT_TRUE(r->may_requeue && r->batch);
-  EXPECT_EQ(r->grace_seconds, 25);
+  EXPECT_EQ(r->warning_seconds, 25);
   EXPECT_EQ(r->why, m.why);
   EXPECT_TRUE(r->answered);
   m.answered = false;

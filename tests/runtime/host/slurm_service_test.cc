@@ -43,8 +43,18 @@ TEST(SlurmService, AnswersTheCauseAndAsksForThePartitionOnce) {
   EXPECT_EQ(reply.seconds_left, 12);
   EXPECT_TRUE(reply.may_requeue);
   EXPECT_TRUE(reply.batch);
-  EXPECT_EQ(reply.grace_seconds, 25);
+  EXPECT_EQ(reply.warning_seconds, 25);
   EXPECT_EQ(scontrol.Read("calls"), "show job -o 5\nshow partition -o low\nshow config\nshow job -o 5\n");
+}
+
+TEST(SlurmService, APreemptionWithoutGraceTimeLeavesKillWait) {
+  const FakeScontrol scontrol(R"(
+    case "$2" in
+      job) echo 'JobId=5 JobState=RUNNING Reason=None Requeue=1 Restarts=1 BatchFlag=1 Partition=low' ;;
+      partition) echo 'PartitionName=low GraceTime=0 PreemptMode=REQUEUE' ;;
+      config) echo 'KillWait                = 12 sec' ;;
+    esac)");
+  EXPECT_EQ(Ask(1).warning_seconds, 12);
 }
 
 TEST(SlurmService, AnswersUnknownWhenSlurmHangs) {

@@ -12,12 +12,28 @@ ExitPolicy::Verdict Preempted(bool may_requeue = true) {
   return {Cause::kPreempted, 18, may_requeue, "PreemptMode=CANCEL"};
 }
 
+using FinalSave = ExitPolicy::FinalSave;
+using Newest = FinalSave::Newest;
+
+constexpr FinalSave kDurable{.durable = true};
+
+ExitPolicy::Verdict Silence() { return {Cause::kUnknown, std::nullopt, false, "no answer", false}; }
+ExitPolicy::Verdict TimeLimit() { return {Cause::kTimeLimit, 20, true, ""}; }
+
+// A batch job that saves for the last time.
+ExitPolicy Saving(const ExitPolicy::Verdict& verdict) {
+  ExitPolicy policy(Settings{}, true);
+  (void)policy.OnSignal();
+  EXPECT_EQ(policy.OnCause(verdict, true), Action::kFinalSave);
+  return policy;
+}
+
 TEST(ExitPolicy, PreemptedBatchJobSavesRequeuesAndWaitsForTheKill) {
   ExitPolicy policy(Settings{}, true);
   EXPECT_EQ(policy.OnSignal(), Action::kAskCause);
   EXPECT_EQ(policy.OnSignal(), Action::kNothing);  // the other ranks' signals
   EXPECT_EQ(policy.OnCause(Preempted(), true), Action::kFinalSave);
-  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kRequeue);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kRequeue);
   EXPECT_EQ(policy.OnRequeued(true), Action::kAwaitKill);
   EXPECT_EQ(policy.OnSignal(), Action::kLeave);  // Slurm's own, after the requeue
   EXPECT_EQ(policy.state(), State::kLeft);
@@ -27,7 +43,7 @@ TEST(ExitPolicy, CancelledJobLeavesAtOnceAndNeverComesBack) {
   ExitPolicy policy(Settings{}, true);
   EXPECT_EQ(policy.OnSignal(), Action::kAskCause);
   EXPECT_EQ(policy.OnCause({Cause::kCancelled, std::nullopt, false, ""}, true), Action::kLeave);
-  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kNothing);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kNothing);
   EXPECT_EQ(policy.OnSignal(), Action::kNothing);
 }
 
@@ -37,14 +53,14 @@ TEST(ExitPolicy, CancelDuringTheDeadlineWatchsSaveLeavesAtOnce) {
   EXPECT_EQ(policy.OnCause({Cause::kTimeLimit, 20, true, ""}, true), Action::kFinalSave);
   EXPECT_EQ(policy.OnSignal(), Action::kAskCause);  // it may be a cancel
   EXPECT_EQ(policy.OnCause({Cause::kCancelled, std::nullopt, false, ""}, true), Action::kLeave);
-  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kNothing);  // never requeued
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kNothing);  // never requeued
 }
 
 TEST(ExitPolicy, OwnRequeueInFlightIsNotTakenForACancel) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnDeadlineWatch();
   (void)policy.OnCause({Cause::kTimeLimit, 20, true, ""}, true);
-  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kRequeue);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kRequeue);
   EXPECT_EQ(policy.OnCause({Cause::kCancelled, std::nullopt, false, ""}, true), Action::kNothing);
   EXPECT_EQ(policy.OnRequeued(true), Action::kAwaitKill);
 }
@@ -53,7 +69,7 @@ TEST(ExitPolicy, TermThatOvertakesTheRequeuesAnswerIsNotLost) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(), true);
-  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kRequeue);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kRequeue);
   EXPECT_EQ(policy.OnSignal(), Action::kNothing);
   EXPECT_EQ(policy.OnRequeued(true), Action::kLeave);
 }
@@ -62,20 +78,74 @@ TEST(ExitPolicy, UnknownCauseSavesAndThenDoesWhatTermDoes) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   EXPECT_EQ(policy.OnCause({Cause::kUnknown, std::nullopt, false, "no answer"}, true), Action::kFinalSave);
-  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kLeave);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kLeave);
 }
 
-TEST(ExitPolicy, SlurmThatWasSilentIsAskedOnceMoreBeforeTheJobLeavesWithoutARequeue) {
-  const ExitPolicy::Verdict silence{Cause::kUnknown, std::nullopt, false, "no answer", false};
-  ExitPolicy policy(Settings{}, true);
-  (void)policy.OnSignal();
-  (void)policy.OnCause(silence, false);
-  ExitPolicy deaf = policy;
-  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kAskCause);
+TEST(ExitPolicy, SlurmThatIsSilentIsAskedUntilItAnswersAndThenTheJobIsRequeued) {
+  ExitPolicy policy = Saving(Silence());
+  EXPECT_TRUE(policy.wants_answer());
+  EXPECT_EQ(policy.OnCause(Silence(), false), Action::kNothing);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kNothing);
+  EXPECT_EQ(policy.state(), State::kAskingAgain);
   EXPECT_EQ(policy.OnSignal(), Action::kNothing);
+  EXPECT_EQ(policy.OnCause(Silence(), false), Action::kNothing);
+  EXPECT_TRUE(policy.wants_answer());
   EXPECT_EQ(policy.OnCause(Preempted(), true), Action::kRequeue);
-  EXPECT_EQ(deaf.OnFinalSave(true, true), Action::kAskCause);
-  EXPECT_EQ(deaf.OnCause(silence, false), Action::kLeave);
+  EXPECT_FALSE(policy.wants_answer());
+}
+
+TEST(ExitPolicy, AnAnswerDuringTheSaveDecidesWhatFollowsIt) {
+  ExitPolicy policy = Saving(Silence());
+  EXPECT_EQ(policy.OnCause(Preempted(), true), Action::kNothing);
+  EXPECT_FALSE(policy.wants_answer());
+  EXPECT_EQ(policy.verdict().seconds_left, 18);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kRequeue);
+}
+
+TEST(ExitPolicy, SlurmThatStaysSilentIsNotWaitedForBeyondTheGraceTime) {
+  ExitPolicy policy = Saving(Silence());
+  EXPECT_EQ(policy.OnGraceOver(), Action::kNothing) << "the save is bounded by itself";
+  (void)policy.OnFinalSave(kDurable);
+  EXPECT_EQ(policy.OnGraceOver(), Action::kLeave);
+}
+
+TEST(ExitPolicy, AFailedSaveIsTriedAgainWhileThereIsTime) {
+  ExitPolicy policy = Saving(Preempted());
+  EXPECT_EQ(policy.OnFinalSave({.time_left = true}), Action::kTryAgain);
+  EXPECT_EQ(policy.state(), State::kSaving);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kRequeue);
+  EXPECT_FALSE(policy.falls_back());
+}
+
+TEST(ExitPolicy, AJobWhoseFinalSaveFailedIsRequeuedToGoOnFromItsNewestCheckpoint) {
+  ExitPolicy preempted = Saving(Preempted());
+  EXPECT_EQ(preempted.OnFinalSave({.newest = Newest::kOwn}), Action::kRequeue);
+  EXPECT_TRUE(preempted.falls_back());
+  EXPECT_EQ(Saving(Preempted()).OnFinalSave({.newest = Newest::kRestored}), Action::kRequeue);
+  EXPECT_EQ(Saving(TimeLimit()).OnFinalSave({.newest = Newest::kOwn}), Action::kRequeue);
+}
+
+TEST(ExitPolicy, AJobThatCameToNothingNewWithinItsTimeLimitIsNotRequeued) {
+  ExitPolicy policy = Saving(TimeLimit());
+  EXPECT_EQ(policy.OnFinalSave({.newest = Newest::kRestored}), Action::kAwaitKill);
+  EXPECT_EQ(policy.WhyNoRequeue(), "the final save is not durable");
+}
+
+TEST(ExitPolicy, ALaterSaveMakesUpForAFailedOne) {
+  ExitPolicy policy = Saving(TimeLimit());
+  EXPECT_EQ(policy.OnLaterSave(), Action::kNothing) << "the final save goes on";
+  EXPECT_EQ(policy.OnFinalSave({}), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnLaterSave(), Action::kRequeue);
+  EXPECT_EQ(policy.OnLaterSave(), Action::kNothing);
+  EXPECT_EQ(policy.OnRequeued(true), Action::kNothing) << "the members stay already";
+  EXPECT_EQ(policy.OnSignal(), Action::kLeave);
+}
+
+TEST(ExitPolicy, ALaterSaveDoesNotRequeueTwice) {
+  ExitPolicy policy = Saving(Preempted());
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kRequeue);
+  EXPECT_EQ(policy.OnRequeued(false), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnLaterSave(), Action::kNothing);
 }
 
 TEST(ExitPolicy, WatchThatIsTooEarlyGoesBackToWatching) {
@@ -89,14 +159,14 @@ TEST(ExitPolicy, JobThatWasRequeuedAlreadyIsSavedAndNotRequeuedAgain) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   EXPECT_EQ(policy.OnCause({Cause::kRequeued, 12, false, ""}, true), Action::kFinalSave);
-  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kAwaitKill);
 }
 
-TEST(ExitPolicy, WithoutADurableSaveThereIsNoRequeue) {
+TEST(ExitPolicy, WithoutACheckpointThereIsNoRequeue) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(), true);
-  EXPECT_EQ(policy.OnFinalSave(false, true), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnFinalSave({}), Action::kAwaitKill);
   EXPECT_EQ(policy.WhyNoRequeue(), "the final save is not durable");
 }
 
@@ -104,7 +174,7 @@ TEST(ExitPolicy, JobThatMayNotBeRequeuedIsSavedAndToldWhy) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(false), true);
-  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kAwaitKill);
   EXPECT_EQ(policy.WhyNoRequeue(), "PreemptMode=CANCEL");
 }
 
@@ -112,7 +182,7 @@ TEST(ExitPolicy, LastLifeIsNotRequeued) {
   ExitPolicy policy(Settings{}, false);
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(), true);
-  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kAwaitKill);
   EXPECT_NE(policy.WhyNoRequeue().find("limit of lives"), std::string::npos);
 }
 
@@ -120,7 +190,7 @@ TEST(ExitPolicy, TwoLivesWithoutAStepAreNotFollowedByAThird) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(), true);
-  EXPECT_EQ(policy.OnFinalSave(true, false), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnFinalSave({.durable = true, .moved_on = false}), Action::kAwaitKill);
   EXPECT_NE(policy.WhyNoRequeue().find("two lives"), std::string::npos);
 }
 
@@ -128,7 +198,7 @@ TEST(ExitPolicy, InteractiveJobWaitsUnlessItIsToldOtherwise) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(), false);
-  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kAwaitKill);
 }
 
 TEST(ExitPolicy, ExitLeavesWithTheUsersCodeAfterTheSave) {
@@ -137,7 +207,7 @@ TEST(ExitPolicy, ExitLeavesWithTheUsersCodeAfterTheSave) {
   ExitPolicy policy(settings, true);
   (void)policy.OnSignal();
   EXPECT_EQ(policy.OnCause(Preempted(), true), Action::kFinalSave);
-  EXPECT_EQ(policy.OnFinalSave(true, true), Action::kExit);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kExit);
 }
 
 TEST(ExitPolicy, TriggerThatTheUserLeftOutSavesNothing) {

@@ -1,0 +1,102 @@
+#include "runtime/catalog/lives.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/runtime/catalog/test_run.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<uint32_t> Epochs(const std::vector<LifeStory>& lives) {
+  std::vector<uint32_t> out;
+  for (const LifeStory& life : lives) out.push_back(life.epoch);
+  return out;
+}
+
+// A run whose first life has committed `checkpoint`.
+class StrikesTest : public ::testing::Test {
+ protected:
+  StrikesTest() {
+    run.Claim();
+    Restore(1, "");
+    checkpoint = run.Save(1, 100);
+  }
+  void Restore(uint32_t epoch, const std::string& from) {
+    ASSERT_TRUE(PublishParent(run.dir(), epoch, from).ok());
+  }
+  // A life that goes on from the checkpoint; `ending`: what its journal says besides, "" = nothing.
+  uint32_t Live(const std::string& ending = "") {
+    const uint32_t epoch = run.Claim();
+    Restore(epoch, checkpoint);
+    Note(epoch, R"("event":"life","time":"t","job":"12","step":"0","restart":0,"node":"n1","world_size":4)");
+    if (!ending.empty()) Note(epoch, ending);
+    return epoch;
+  }
+  void Note(uint32_t epoch, const std::string& fields) {
+    ASSERT_TRUE(run.dir().Journal("{\"epoch\":" + std::to_string(epoch) + "," + fields + "}").ok());
+  }
+  std::vector<LifeStory> StrikesBefore(uint32_t epoch) {
+    const auto strikes = Strikes(run.dir(), run.List(), checkpoint, epoch);
+    EXPECT_TRUE(strikes.ok()) << strikes.status().message();
+    return strikes.ok() ? *strikes : std::vector<LifeStory>();
+  }
+
+  TestRun run;
+  std::string checkpoint;
+};
+
+TEST_F(StrikesTest, LivesThatWereKilledOrLostARankCountAgainstTheCheckpointTheyWentOnFrom) {
+  Live();
+  Live(R"("event":"gone","rank":2,"why":"connection reset")");
+  const auto strikes = StrikesBefore(4);
+  EXPECT_THAT(Epochs(strikes), ElementsAre(2, 3));
+  EXPECT_EQ(strikes[1].why, "rank 2: connection reset");
+  EXPECT_EQ(strikes[1].job, "12");
+}
+
+TEST_F(StrikesTest, TheLifeThatAsksDoesNotCountItself) {
+  Live();
+  EXPECT_THAT(StrikesBefore(2), IsEmpty());
+}
+
+TEST_F(StrikesTest, LivesThatWereToldToEndDoNotCount) {
+  for (const char* cause : {"preempted", "time limit", "requeued", "cancelled", "unknown"})
+    Live(R"("event":"ending","why":"","count":100,"cause":")" + std::string(cause) + "\"");
+  EXPECT_THAT(StrikesBefore(7), IsEmpty());
+}
+
+TEST_F(StrikesTest, LivesThatCameToTheirEndDoNotCount) {
+  Live(R"("event":"finished","checkpoint":"x")");
+  Live(R"("event":"closed")");
+  EXPECT_THAT(StrikesBefore(4), IsEmpty());
+}
+
+TEST_F(StrikesTest, ARankThatIsLostBeforeAllCameToFinalizeIsAStrikeWhateverIsClosedAfterwards) {
+  const uint32_t epoch = Live(R"("event":"gone","rank":1,"why":"left without cairn_finalize")");
+  Note(epoch, R"("event":"closed")");
+  EXPECT_THAT(Epochs(StrikesBefore(3)), ElementsAre(2));
+}
+
+TEST_F(StrikesTest, ALifeThatCommittedDoesNotCount) {
+  const uint32_t epoch = Live();
+  run.Save(epoch, 120, checkpoint);
+  EXPECT_THAT(StrikesBefore(3), IsEmpty());
+}
+
+TEST_F(StrikesTest, LivesThatNeverCameToTheEndOfTheirRestoreOrWentOnFromAnotherDoNotCount) {
+  run.Claim();
+  Restore(run.Claim(), "");
+  EXPECT_THAT(StrikesBefore(4), IsEmpty());
+}
+
+TEST_F(StrikesTest, WithoutAJournalEveryLifeWithoutACommitCounts) {
+  Live(R"("event":"ending","why":"","count":100,"cause":"preempted")");
+  std::filesystem::remove(run.Path("journal.jsonl"));
+  EXPECT_THAT(Epochs(StrikesBefore(3)), ElementsAre(2));
+}
+
+}  // namespace
+}  // namespace cairn
