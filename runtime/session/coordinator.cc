@@ -373,8 +373,8 @@ std::string Coordinator::StatusJson() const {
                         {"bytes", last_save_->bytes},      {"stall_ns", last_save_->stall_ns},
                         {"drain_ns", last_save_->drain_ns}};
   }
-  if (leader_ && leader_->boundary() > 0 && leader_->state() != agreement::LeaderState::kIdle)
-    out["save_step"] = leader_->boundary();
+  const DeadlineFacts facts = Stand().facts;
+  if (facts.under_way != DeadlineFacts::UnderWay::kNothing) out["save_step"] = facts.boundary;
   if (!ending_.fit_line().empty()) out["fit"] = ending_.fit_line();
   if (!last_failure_.empty()) out["last_failure"] = last_failure_;
   return out.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -47,7 +47,7 @@ class Step:
         self.logs.mkdir(parents=True)
         base = clean_environment()
         base["XDG_STATE_HOME"] = str(self.logs / "state")
-        chosen = {"CAIRN_CHECKPOINT": "on", "CAIRN_DIR": str(run_dir), "CAIRN_LOCAL": "none"} | (settings or {})
+        chosen = {"CAIRN_CHECKPOINT": "on", "CAIRN_DIR": str(run_dir), "CAIRN_LOCAL": "none", "CAIRN_STRIKES": "1000"} | (settings or {})
         host_env = base | chosen | {
             "CAIRN_HOST_JOB": "100", "CAIRN_HOST_STEP": "0", "CAIRN_HOST_RESTART": str(restart), "CAIRN_HOST_NTASKS": str(ranks)}
         self.ranks = []

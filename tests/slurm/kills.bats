@@ -7,7 +7,7 @@ load helpers
   job=$(as_user salloc --no-shell --nodes=3 2>&1 | grep -oP 'Granted job allocation \K[0-9]+')
   # The killer is woken at once: the copy of a snapshot is over in a millisecond.
   run as_root nice -n -20 "$devcluster" shell env --chdir="$T" "$BATS_TEST_DIRNAME/kill_saves.py" "$job" "$T/run" "$T/heat2d.log" $kills -N3 -n3 --mpi=pmix \
-    --export="ALL,$(slow_io 20)" --checkpoint=3steps --checkpoint-dir=run "$heat2d" --log heat2d.log $options
+    --export="ALL,$(slow_io 20)" --checkpoint=3steps --checkpoint-strikes=1000 --checkpoint-dir=run "$heat2d" --log heat2d.log $options
   echo "$output"
   ((status == 0))
   (($(grep -c '^killed in phase' <<<"$output") >= kills))
