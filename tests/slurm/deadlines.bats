@@ -1,7 +1,7 @@
 # What becomes of a job that has little time, and of one that dies again and again.
 load helpers
 
-# The log's own step numbers, by a pattern with one group in \K form.
+# said PATTERN NAME: the last match in a job's output.
 said() { grep -oP "$1" "$T/$2.out" | tail -n 1; }
 
 an_attempt_is_open() {
@@ -72,4 +72,29 @@ SCRIPT
   grep -q -- '--checkpoint-resume=20, or --checkpoint-strikes=4' "$T/toy.out"
   run ! grep -q '^life 5: status 0' "$T/toy.out"
   [[ $(sed -n '/^life 5/,$p' "$T/toy.out" | toy_hash) == "$(undisturbed_toy_hash --steps 60)" ]]
+}
+
+@test "a controller that is silent when the preemption comes is asked again, and the job is requeued once it answers" {
+  local job
+  as_user mkdir bin
+  as_user tee bin/scontrol >/dev/null <<SCRIPT
+#!/bin/bash
+while [[ -e $T/silent ]]; do sleep 0.1; done
+exec $(command -v scontrol) "\$@"
+SCRIPT
+  as_user chmod +x bin/scontrol
+  job=$(submit toy --nodes=2-4 --checkpoint --checkpoint-dir=run <<SCRIPT
+#!/bin/bash
+PATH=$T/bin:\$PATH srun $toy --steps 2000 --step-us 20000 --hold-at 1500 --hold-file go
+SCRIPT
+  )
+  wait_for 30 grep -q '^resumed' "$T/toy.out"
+  wait_for 10 grep -q '^cairn: a preemption leaves' "$T/toy.out"
+  as_user touch silent
+  submit high --partition=high --nodes=2 <<<$'#!/bin/bash\nexec sleep 600' >/dev/null
+  wait_for 20 grep -q '^cairn: Slurm has not said yet whether this is a preemption' "$T/toy.out"
+  grep -q '^cairn: SIGTERM of unknown cause' "$T/toy.out"
+  as_user rm silent
+  wait_for 20 grep -q "^cairn: job $job is requeued" "$T/toy.out"
+  [[ $(grep -c '^cairn: preempted; ' "$T/toy.out") == 1 ]]
 }
