@@ -34,11 +34,11 @@ std::vector<uint32_t> NextHops(const Ranks& members, uint32_t reader, uint32_t s
   const auto own = std::lower_bound(members.begin(), members.end(), self) - members.begin();
   const size_t position = (static_cast<size_t>(own) + members.size() - first) % members.size();
   constexpr size_t kChain = ExchangePlan::kChain;
-  if ((position + 1) % kChain != 0) send(position + 1);
-  if (position % kChain == 0) {
+  if (position % kChain == 0) {  // these have the longer way before them
     send((2 * (position / kChain) + 1) * kChain);
     send((2 * (position / kChain) + 2) * kChain);
   }
+  if ((position + 1) % kChain != 0) send(position + 1);
   return hops;
 }
 

@@ -32,6 +32,8 @@ struct SourceFile {
   std::string sums_path;
   uint64_t size_bytes = 0;
   Hash128 sums_root;
+  std::string
+      near;  // a copy in this node's memory, read first, until one of its blocks does not match; "" = none
 };
 
 // Where wanted box `i` of the plan goes. Position i in the vector of these belongs to `CopyOut::wanted` i.

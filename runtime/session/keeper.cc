@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
@@ -32,6 +33,32 @@ std::string Joined(const std::vector<std::string>& lines) {
 }
 
 Status Stop(Code code, std::string message) { return {code, std::move(message)}; }
+
+// " (1.02 times what is needed)": of the unique bytes, since the ranks hand on what they read. Each one's own need says nothing of that.
+std::string OfNeeded(uint64_t read_bytes, uint64_t needed_bytes) {
+  if (needed_bytes == 0) return "";
+  char text[64];
+  std::snprintf(text, sizeof text, " (%.2f times what is needed)",
+                static_cast<double>(read_bytes) / static_cast<double>(needed_bytes));
+  return text;
+}
+
+// How much an outcome counts. A mismatch or a fault that proves nothing stops all; damage falls back. Least of all: that a member gave up since
+// another one had, or that the exchange failed, which it does on many members when one ends early for another reason.
+int Weight(Code code) {
+  switch (code) {
+    case Code::kOk:
+      return 0;
+    case Code::kCancelled:
+      return 1;
+    case Code::kUnavailable:
+      return 2;
+    case Code::kDamage:
+      return 3;
+    default:
+      return 4;
+  }
+}
 
 }  // namespace
 
@@ -130,20 +157,24 @@ Result<std::vector<Inventory>> Keeper::CollectInventories() {
 
 Result<std::vector<Outcome>> Keeper::Ask(const std::function<Order(int rank)>& order_for,
                                          std::chrono::nanoseconds bound) {
-  for (int rank = 0; rank < boot_.world_size; ++rank) links_.send(rank, order_for(rank));
-  std::vector<Outcome> outcomes;
-  Status worst;
+  const uint32_t round = ++rounds_;
   for (int rank = 0; rank < boot_.world_size; ++rank) {
+    Order order = order_for(rank);
+    order.round = round;
+    links_.send(rank, order);
+  }
+  std::vector<Outcome> outcomes(static_cast<size_t>(boot_.world_size));
+  Status worst;
+  for (int n = 0; n < boot_.world_size; ++n) {
     CAIRN_ASSIGN_OR_RETURN(
         const Mailbox::Letter letter,
-        links_.mailbox->Take(Outcome::kType, rank,
+        links_.mailbox->Take(Outcome::kType, -1,
                              std::chrono::duration_cast<std::chrono::milliseconds>(bound)));
     CAIRN_ASSIGN_OR_RETURN(Outcome outcome, DecodeSessionMessage<Outcome>(letter.payload));
-    const bool worse =
-        !outcome.status.ok() &&
-        (worst.ok() || (worst.code() == Code::kDamage && outcome.status.code() != Code::kDamage));
-    if (worse) worst = outcome.status.Annotate("rank " + std::to_string(rank));
-    outcomes.push_back(std::move(outcome));
+    if (!outcome.status.ok() && worst.ok()) links_.broadcast({.kind = Order::kAbandon, .round = round});
+    if (Weight(outcome.status.code()) > Weight(worst.code()))
+      worst = outcome.status.Annotate("rank " + std::to_string(letter.from));
+    outcomes[static_cast<size_t>(letter.from)] = std::move(outcome);
   }
   CAIRN_RETURN_IF_ERROR(worst);
   return outcomes;
@@ -403,31 +434,39 @@ Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
     load.reset.push_back(blob.name);
   }
   const auto begin = std::chrono::steady_clock::now();
-  const auto outcomes = Ask(
-      [&](int rank) {
-        Order order = load;
-        if (rescued_ && rescued_->name == checkpoint.name)
-          order.sources = SourcesOn(rescued_->local, inventories_[static_cast<size_t>(rank)].node);
-        for (const BlobItem& blob : checkpoint.blobs.items) {
-          if (!same_world) break;
-          const auto& bytes = blob.by_rank[static_cast<size_t>(rank)];
-          if (bytes) order.blobs.emplace(blob.name, *bytes);
-        }
-        return order;
-      },
-      kLoadBound);
+  const auto order_for = [&](int rank) {
+    Order order = load;
+    if (rescued_ && rescued_->name == checkpoint.name)
+      order.sources = SourcesOn(rescued_->local, inventories_[static_cast<size_t>(rank)].node);
+    for (const BlobItem& blob : checkpoint.blobs.items) {
+      if (!same_world) break;
+      const auto& bytes = blob.by_rank[static_cast<size_t>(rank)];
+      if (bytes) order.blobs.emplace(blob.name, *bytes);
+    }
+    return order;
+  };
+  auto outcomes = Ask(order_for, kLoadBound);
+  if (outcomes.status().code() == Code::kUnavailable) {
+    links_.log->Warn("the ranks cannot hand data to each other (", outcomes.status().message(),
+                     "); each reads all that it needs instead");
+    load.exchange = false;
+    outcomes = Ask(order_for, kLoadBound);
+  }
   if (!outcomes.ok()) {
     const Status& worst = outcomes.status();
     return worst.code() == Code::kDamage
                ? worst
                : worst.Annotate("checkpoint " + title + " could not be loaded; it is not marked");
   }
-  uint64_t read_bytes = 0;
-  for (const Outcome& outcome : *outcomes) read_bytes += outcome.read_bytes;
+  uint64_t read_bytes = 0, needed_bytes = 0;
+  for (const Outcome& outcome : *outcomes) {
+    read_bytes += outcome.read_bytes;
+    needed_bytes += outcome.needed_bytes;
+  }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   links_.log->Info("resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ",
-                   FormatBytes(read_bytes), " read in ",
-                   FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ",
+                   FormatBytes(read_bytes), " read", load.exchange ? OfNeeded(read_bytes, needed_bytes) : "",
+                   " in ", FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ",
                    checkpoint.manifest.world_size, checkpoint.manifest.world_size == 1 ? " rank" : " ranks",
                    " then, ", boot_.world_size, " now");
   for (const std::string& name : load.reset)

@@ -93,7 +93,8 @@ class Keeper {
   void LookBack();
   Result<State> CollectShares();
   Result<std::vector<Inventory>> CollectInventories();
-  // Sends each member its order and waits for what all report. The worst of their outcomes: damage counts less than what proves nothing.
+  // Sends each member its order and waits for what all report. The first that fails ends the round for
+  // all. The worst of their outcomes: damage counts less than what proves nothing, and more than what follows from another one's failure.
   Result<std::vector<Outcome>> Ask(const std::function<Order(int rank)>& order_for,
                                    std::chrono::nanoseconds bound);
   Result<Order> Choose(const RunDirectory& dir);
@@ -125,6 +126,7 @@ class Keeper {
   bool parent_published_ = false;
   Status too_late_;  // why the directory must not be owned any more
   std::optional<int64_t> restored_before_;
+  uint32_t rounds_ = 0;  // of Ask
   std::optional<Attempt> attempt_;
   std::string newest_;  // checkpoint that this life loaded or committed; "" = none
   LeaseWatch leases_;

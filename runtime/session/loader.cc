@@ -1,5 +1,8 @@
 #include "runtime/session/loader.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 
@@ -35,43 +38,78 @@ Result<Index> ReadIndex(const std::string& path, const Hash128& hash) {
   }
 }
 
+// By array of the layout: its position in the index.
+Result<std::vector<uint32_t>> MatchArrays(const Layout& layout, const SavedLayout& saved) {
+  std::unordered_map<std::string_view, uint32_t> position;
+  for (uint32_t i = 0; i < saved.arrays.size(); ++i) position.emplace(saved.arrays[i].name, i);
+  std::vector<uint32_t> matched;
+  for (const ArraySpec& array : layout.arrays) {
+    const auto it = position.find(array.name);
+    if (it == position.end() || !(saved.arrays[it->second] == array)) {
+      return Status(Code::kMismatch,
+                    "array \"" + array.name + "\" is not in the checkpoint as the program registered it");
+    }
+    matched.push_back(it->second);
+  }
+  return matched;
+}
+
+Layout OnlyRank(const Layout& layout, uint32_t rank) {
+  Layout own{layout.world_size, layout.arrays, {}};
+  std::copy_if(layout.pieces.begin(), layout.pieces.end(), std::back_inserter(own.pieces),
+               [rank](const Piece& piece) { return piece.rank == rank; });
+  return own;
+}
+
+// Where each piece of the plan goes. The layout and the items list an array's pieces in the same order.
+Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, const Layout& layout,
+                                                  const Items& items) {
+  std::unordered_map<std::string_view, std::vector<Destination>> registered;
+  for (const RegisteredArray& array : items.arrays()) {
+    std::vector<Destination>& pieces = registered[array.spec.name];
+    for (const LocalPiece& piece : array.pieces) {
+      if (!piece.box.empty())
+        pieces.push_back({piece.data, piece.box, piece.stride_bytes, DTypeBytes(array.spec.dtype)});
+    }
+  }
+  std::vector<Destination> destinations;
+  std::unordered_map<uint32_t, size_t> next;  // by array
+  for (const Piece& piece : plan.pieces) {
+    if (piece.box.empty()) {
+      destinations.push_back({});
+      continue;
+    }
+    const std::vector<Destination>& pieces = registered[layout.arrays[piece.array].name];
+    const size_t i = next[piece.array]++;
+    if (i >= pieces.size() || !(pieces[i].box == piece.box))
+      return Status(Code::kInternal, "the merged layout does not have this rank's pieces of array \"" +
+                                         layout.arrays[piece.array].name + "\"");
+    destinations.push_back(pieces[i]);
+  }
+  return destinations;
+}
+
 }  // namespace
 
-Result<LoadStats> LoadShare(const std::string& path, const Hash128& index_hash,
-                            const std::map<uint32_t, std::string>& near, const Items& items) {
-  CAIRN_ASSIGN_OR_RETURN(const Index index, ReadIndex(path + "/" + std::string(names::kIndex), index_hash));
-
-  std::unordered_map<std::string, uint32_t> saved;
-  for (uint32_t i = 0; i < index.saved.arrays.size(); ++i) saved.emplace(index.saved.arrays[i].name, i);
-  std::vector<WantedBox> wanted;
-  std::vector<Destination> destinations;
-  for (const RegisteredArray& array : items.arrays()) {
-    const auto it = saved.find(array.spec.name);
-    if (it == saved.end() || !(index.saved.arrays[it->second] == array.spec)) {
-      return Status(Code::kMismatch, "array \"" + array.spec.name +
-                                         "\" is not in the checkpoint as the program registered it");
-    }
-    for (const LocalPiece& piece : array.pieces) {
-      if (piece.box.empty()) continue;
-      wanted.push_back({it->second, piece.box});
-      destinations.push_back({piece.data, piece.box, piece.stride_bytes, DTypeBytes(array.spec.dtype)});
-    }
+Result<LoadStats> LoadShare(const Order& order, const std::map<uint32_t, std::string>& near,
+                            const Layout& layout, const Items& items, const ExchangeLinks& links) {
+  CAIRN_ASSIGN_OR_RETURN(const Index index,
+                         ReadIndex(order.path + "/" + std::string(names::kIndex), order.index_hash));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<uint32_t> saved_array, MatchArrays(layout, index.saved));
+  CAIRN_ASSIGN_OR_RETURN(const SavedIndex saved, SavedIndex::Make(index.saved));
+  const auto rank = static_cast<uint32_t>(links.self.rank);
+  const Layout own = order.exchange ? Layout() : OnlyRank(layout, rank);
+  const LayoutIndex wanted(order.exchange ? layout : own);
+  CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange({saved, wanted, saved_array}, rank));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<Destination> destinations, FindDestinations(plan, layout, items));
+  std::vector<SourceFile> files;
+  for (const ShardRecord& file : index.files) {
+    const auto copy = near.find(file.number);
+    files.push_back({order.path + "/" + names::Shard(file.number),
+                     order.path + "/" + names::Sums(file.number), file.bytes, file.sums_root,
+                     copy == near.end() ? "" : copy->second});
   }
-  CAIRN_ASSIGN_OR_RETURN(const LoadPlan plan, PlanLoad(index.saved, wanted));
-  const auto load = [&](const std::map<uint32_t, std::string>& copies) {
-    std::vector<SourceFile> files;
-    for (const ShardRecord& file : index.files) {
-      const auto copy = copies.find(file.number);
-      files.push_back({copy != copies.end() ? copy->second : path + "/" + names::Shard(file.number),
-                       path + "/" + names::Sums(file.number), file.bytes, file.sums_root});
-    }
-    return ExecuteLoad(plan, files, destinations);
-  };
-  if (!near.empty()) {
-    auto loaded = load(near);
-    if (loaded.ok()) return loaded;
-  }
-  return load({});
+  return ExecuteExchange(plan, files, destinations, links);
 }
 
 }  // namespace cairn

@@ -1,4 +1,5 @@
-// LoadShare: one member's own side of a restore: plans what it needs of a checkpoint, reads and verifies it, and fills the registered memory.
+// LoadShare: one member's own side of a restore: plans its part of what all members load together, reads, verifies, hands on and takes, and fills
+// the registered memory.
 #ifndef CAIRN_RUNTIME_SESSION_LOADER_H_
 #define CAIRN_RUNTIME_SESSION_LOADER_H_
 
@@ -6,18 +7,19 @@
 #include <map>
 #include <string>
 
-#include "runtime/io/hash.h"
-#include "runtime/restore/reader.h"
+#include "planner/layout.h"
+#include "runtime/restore/exchange.h"
 #include "runtime/session/items.h"
+#include "runtime/session/protocol.h"
 
 namespace cairn {
 
-// `path`: the checkpoint's folder; `index_hash`: what its manifest says. Arrays of `items` that the index lacks, or has with another type or
-// shape, are kMismatch. Errors else as ExecuteLoad. After an error the memory may be partly written. Blocking; the application's thread.
-// `near`: copies of shards in this node's memory, by number: they are read in the place of the checkpoint's own, and should one of them not
-// hold what the checkpoint's checksums say, everything is read from the checkpoint.
-Result<LoadStats> LoadShare(const std::string& path, const Hash128& index_hash,
-                            const std::map<uint32_t, std::string>& near, const Items& items);
+// `order`: which checkpoint, and whether the members share the reading. `layout`: what all members registered; `items`: what this one did.
+// `near`: copies of shards in this node's memory, by number, which are read in the place of the checkpoint's own as long as they hold what its
+// checksums say. Arrays that the index lacks, or has with another type or shape, are kMismatch. Errors else as ExecuteExchange. After an error the memory may
+// be partly written. Blocking; the application's thread.
+Result<LoadStats> LoadShare(const Order& order, const std::map<uint32_t, std::string>& near,
+                            const Layout& layout, const Items& items, const ExchangeLinks& links);
 
 }  // namespace cairn
 

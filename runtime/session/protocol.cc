@@ -92,6 +92,8 @@ json ToJson(const Order& m) {
           {"index", FromHash(m.index_hash)},
           {"blobs", FromBlobs(m.blobs)},
           {"run", m.run_id},
+          {"round", m.round},
+          {"exchange", m.exchange},
           {"sources", std::move(sources)},
           {"reset", m.reset},
           {"restored", m.restored},
@@ -109,6 +111,8 @@ void FromJson(const json& in, Order& m) {
   for (const json& s : in.at("sources"))
     m.sources.push_back({s.at(0).get<std::string>(), s.at(1).get<std::string>(), s.at(2).get<uint32_t>()});
   m.index_hash = ToHash(in.at("index"));
+  m.round = in.at("round").get<uint32_t>();
+  m.exchange = in.at("exchange").get<bool>();
   m.blobs = ToBlobs(in.at("blobs"));
   m.reset = in.at("reset").get<std::vector<std::string>>();
   m.restored = in.at("restored").get<bool>();

@@ -57,7 +57,8 @@ struct Order {
     kShowLayout,  // report the layout of the folder `path` of this node's local tier
     kRescue,  // write the images of `sources`, saved under the layout `state`, into the attempt's folder `path`; report records
     kLoad,    // load the checkpoint `path`, of which `sources` lie on this node too; then report an Outcome
-    kForget,  // nothing that dead ranks of the run `run_id` left is needed any more: remove it, then report
+    kAbandon,  // some rank has failed in `round`: end it; who is still at it reports an Outcome all the same
+    kForget,   // nothing that dead ranks of the run `run_id` left is needed any more: remove it, then report
     kPrepare,  // make plans and slots for the saves of this life, then report
     kProceed,  // done: go on after step `step` (nothing was restored when `restored` is false)
     kStop,     // `status` says why; nobody runs on
@@ -69,6 +70,8 @@ struct Order {
   std::string run_id;
   std::vector<RescueSource> sources;
   Hash128 index_hash;
+  uint32_t round = 0;    // counts what the leader asks of all in a restore
+  bool exchange = true;  // kLoad; false: each rank reads all that it needs, and hands nothing on
   std::map<std::string, std::string> blobs;  // this member's own bytes, by name
   std::vector<std::string> reset;            // blobs that their policy leaves alone
   bool restored = false;
@@ -81,9 +84,9 @@ struct Order {
 struct Outcome {
   static constexpr uint16_t kType = kOutcomeMessage;
   Status status;
-  uint64_t needed_bytes = 0;
-  uint64_t read_bytes = 0;
-  std::string layout;                       // kShowLayout
+  uint64_t needed_bytes = 0;  // what the ranks need of the blocks that this one read, each byte once
+  uint64_t read_bytes = 0;    // whole blocks
+  std::string layout;         // kShowLayout
   std::map<uint32_t, std::string> records;  // kRescue: by rank of that life, an encoded MemberRecord each
 };
 

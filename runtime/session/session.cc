@@ -246,6 +246,7 @@ Status Session::Obey(const Order& order, Outcome* outcome) {
     case Order::kPrepare:
       return Prepare(order);
     case Order::kLayout:
+    case Order::kAbandon:
     case Order::kProceed:
     case Order::kStop:
       break;
@@ -282,7 +283,16 @@ Status Session::Load(const Order& order, Outcome* outcome) {
     for (const RescueSource& source : order.sources)
       near.merge(leftovers->ImagePaths(source.folder, source.slot));
   }
-  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, LoadShare(order.path, order.index_hash, near, items_));
+  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> transfer, Breaker::Make());
+  {
+    const Lock lock(mutex_);
+    CAIRN_RETURN_IF_ERROR(transfers_over_);
+    if (order.round <= abandoned_) return {Code::kCancelled, "another rank has failed"};
+    transfer_ = transfer;
+  }
+  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats,
+                         LoadShare(order, near, state_.layout, items_,
+                                   {Bulk("restore " + std::to_string(order.round)), &addresses_, transfer}));
   outcome->needed_bytes = stats.needed_bytes;
   outcome->read_bytes = stats.read_bytes;
   for (const RegisteredBlob& blob : items_.blobs()) {
@@ -295,6 +305,18 @@ Status Session::Load(const Order& order, Outcome* outcome) {
     std::copy_n(reinterpret_cast<const std::byte*>(it->second.data()), blob.bytes, blob.data);
   }
   return OkStatus();
+}
+
+void Session::AbandonRound(uint32_t round) {
+  const Lock lock(mutex_);
+  abandoned_ = std::max(abandoned_, round);
+  if (transfer_) transfer_->Break({Code::kCancelled, "another rank has failed"});
+}
+
+void Session::EndTransfers(const Status& why) {
+  const Lock lock(mutex_);
+  if (transfers_over_.ok()) transfers_over_ = why;
+  if (transfer_) transfer_->Break(why);
 }
 
 // ---- boundaries ----
@@ -459,10 +481,11 @@ void Session::OnMessage(int from, uint16_t type, std::string payload) {
       if (const auto order = DecodeSessionMessage<LeaveOrder>(payload); order.ok()) OnLeave(*order);
       return;
     case kOrderMessage:
-      // Before the next message: a Poll must not find the count of before the restore.
-      if (const auto order = DecodeSessionMessage<Order>(payload);
-          order.ok() && order->kind == Order::kProceed)
-        count_.store(order->step);
+      if (const auto order = DecodeSessionMessage<Order>(payload); order.ok()) {
+        // Before the next message: a Poll must not find the count of before the restore.
+        if (order->kind == Order::kProceed) count_.store(order->step);
+        if (order->kind == Order::kAbandon) return AbandonRound(order->round);
+      }
       return mailbox_.Put({from, type, std::move(payload)});
     default:
       mailbox_.Put({from, type, std::move(payload)});
@@ -473,7 +496,10 @@ void Session::OnPeer(int rank, PeerState state, const std::string& why) {
   const bool ends = state == PeerState::kGone || state == PeerState::kLeft;
   const std::string line =
       "rank " + std::to_string(rank) + (state == PeerState::kLeft ? " has left" : " is gone: " + why);
-  if (ends) mailbox_.Break({Code::kUnavailable, line});
+  if (ends) {
+    mailbox_.Break({Code::kUnavailable, line});
+    EndTransfers({Code::kUnavailable, line});
+  }
   if (ends && rank == 0) {
     Lock lock(mutex_);
     Carry(member_.OnLeaderGone(line), lock);
@@ -495,6 +521,7 @@ void Session::OnLeave(const LeaveOrder& order) {
 void Session::Abandon(std::function<void()> then) {
   const std::string why = "the job is ending";
   mailbox_.Break({Code::kCancelled, why});
+  EndTransfers({Code::kCancelled, why});
   {
     Lock lock(mutex_);
     Carry(member_.OnLeaderGone(why), lock);

@@ -19,6 +19,7 @@
 
 #include "runtime/agreement/member.h"
 #include "runtime/bulk/address_book.h"
+#include "runtime/bulk/breaker.h"
 #include "runtime/bulk/identity.h"
 #include "runtime/control/fabric.h"
 #include "runtime/control/loop.h"
@@ -90,6 +91,8 @@ class Session {
   Status Obey(const Order& order, Outcome* outcome);
   Status Prepare(const Order& order);
   Status Load(const Order& order, Outcome* outcome);
+  void EndTransfers(const Status& why);  // for good: a member is gone, or this one leaves
+  void AbandonRound(uint32_t round);     // loop
   LocalTierOptions Tier() const;
 
   void AtBoundary(int64_t count);
@@ -139,6 +142,9 @@ class Session {
   std::unique_ptr<Saver> saver_;
   Status saver_status_{Code::kUnavailable, "cairn_restore has not been called"};
   std::optional<agreement::TakeSnapshot> snapshot_;  // for the held application to take
+  std::shared_ptr<Breaker> transfer_;                // of the present round of loading
+  uint32_t abandoned_ = 0;                           // rounds up to this one were given up
+  Status transfers_over_;                            // not OK: why no transfer can come to its end any more
   std::optional<Status> closed_;
 
   // Loop thread.
