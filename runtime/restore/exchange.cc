@@ -118,8 +118,10 @@ class Exchange {
       events.take = [this](int, const BulkSubject& subject, std::span<const std::byte> parcel,
                            const Hash128& hash) { return Take(subject, parcel, hash); };
       events.lost = [this](int, const Status& why) { links_.breaker->Break(Torn(why)); };
-      CAIRN_ASSIGN_OR_RETURN(lane.receiver, BulkReceiver::Open(self, static_cast<uint32_t>(longest[i]),
-                                                               links_.breaker, std::move(events)));
+      auto receiver =
+          BulkReceiver::Open(self, static_cast<uint32_t>(longest[i]), links_.breaker, std::move(events));
+      if (!receiver.ok()) return Torn(receiver.status().Annotate("take data of other ranks"));
+      lane.receiver = *std::move(receiver);
       links_.addresses->Publish(lane.purpose, lane.receiver->addresses());
     }
     return OkStatus();

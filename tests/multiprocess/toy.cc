@@ -3,7 +3,8 @@
 //
 // Prints lines on stdout: "open 0|CODE text", "restore 0|CODE text", "resumed STEP finished", "hash HEX" (xor over this rank's elements, so
 // that the xor over all ranks is that of the whole array), "done CODE", "handler NANOSECONDS" (since 1970, when its own SIGTERM handler ran),
-// "leaving STEP". Options are in the struct below.
+// "leaving STEP", "replica HEX" (of the array that all ranks hold), "read BYTES" (that the kernel counted in cairn_restore: reads of files).
+// Options are in the struct below.
 
 #include <signal.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -26,6 +28,7 @@ namespace {
 
 struct Options {
   int64_t n = 10007;
+  int64_t replica = 0;  // elements of a second array, of which each rank holds all
   int64_t steps = 50;
   int step_us = 1000;
   std::vector<int64_t> save_at;  // rank 0 asks for a save after these steps
@@ -74,6 +77,15 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 33);
 }
 
+// Bytes that this process has read with read, pread and the like. What comes from a socket by recv is not in it.
+int64_t BytesRead() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  int64_t bytes = 0;
+  io >> name >> bytes;
+  return name == "rchar:" ? bytes : -1;
+}
+
 std::atomic<int64_t> handled_ns{0};
 
 void OnTerm(int) {
@@ -88,6 +100,7 @@ int main(int argc, char** argv) {
   Options o;
   CLI::App app("toy");
   app.add_option("--n", o.n);
+  app.add_option("--replica", o.replica);
   app.add_option("--steps", o.steps);
   app.add_option("--step-us", o.step_us);
   app.add_option("--save-at", o.save_at);
@@ -153,18 +166,29 @@ int main(int argc, char** argv) {
   replicated.piece_count = 1;
   replicated.pieces = &scalar;
   cairn_add_array(session, "time", &replicated);
+  std::vector<double> replica(static_cast<size_t>(o.replica), std::numeric_limits<double>::quiet_NaN());
+  cairn_piece table{};
+  table.extent[0] = o.replica;
+  table.data = replica.data();
+  replicated.ndim = 1;
+  replicated.shape[0] = o.replica;
+  replicated.pieces = &table;
+  if (o.replica > 0) cairn_add_array(session, "replica", &replicated);
   cairn_add_blob(session, "seed", &seed, sizeof seed, o.blob_policy);
 
   AwaitFile(o.restore_file);
   cairn_report report{};
   report.struct_size = sizeof report;
+  const int64_t read_before = BytesRead();
   code = cairn_restore(session, &report);
+  std::printf("read %lld\n", static_cast<long long>(BytesRead() - read_before));
   std::printf("restore %d %s\n", code, cairn_last_error());
   if (code != CAIRN_OK) return 4;
   if (report.restored == 0) {
     for (int64_t i = 0; i < count; ++i)
       u[static_cast<size_t>(i)] = 1.0 + static_cast<double>(first + i) / static_cast<double>(o.n);
     time = 0;
+    for (size_t i = 0; i < replica.size(); ++i) replica[i] = static_cast<double>(i);
   }
   if (report.items_reset > 0 || report.restored == 0) seed = 1000 + static_cast<uint64_t>(rank);
   std::printf("resumed %lld %d seed %llu\n", static_cast<long long>(report.step), report.finished,
@@ -174,6 +198,7 @@ int main(int argc, char** argv) {
   for (int64_t step = report.step; step < o.steps; ++step) {
     for (double& x : u) x = std::fma(x, 1.0000001, 1e-9 * static_cast<double>(step));
     time += 0.5;
+    for (double& x : replica) x += 0.25;
     if (o.step_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(o.step_us));
     const int64_t done = step + 1;
     if (rank == 0) {
@@ -218,6 +243,13 @@ int main(int argc, char** argv) {
     std::memcpy(&bits, &u[static_cast<size_t>(i)], sizeof bits);
     hash ^= Mix(bits + 0x9e3779b97f4a7c15ULL * static_cast<uint64_t>(first + i + 1));
   }
+  uint64_t replica_hash = 0;
+  for (size_t i = 0; i < replica.size(); ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &replica[i], sizeof bits);
+    replica_hash ^= Mix(bits + i);
+  }
+  std::printf("replica %016llx\n", static_cast<unsigned long long>(replica_hash));
   if (o.no_finalize) {
     std::printf("hash %016llx\n", static_cast<unsigned long long>(hash));
     return 0;

@@ -1,0 +1,278 @@
+// Ranks as threads of one process, with real files and sockets.
+#include "runtime/restore/exchange.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+
+#include "runtime/formats/sums.h"
+#include "tests/runtime/staging/ranks.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr LoadOptions kNoWaiting{.attribute_cache_bound = std::chrono::milliseconds(0)};
+
+// The address books of all ranks, and what each rank needs to meet the others.
+class Ranks {
+ public:
+  explicit Ranks(uint32_t count) : token_(Secret::Random()) {
+    for (uint32_t r = 0; r < count; ++r) {
+      books_.push_back(std::make_unique<AddressBook>([this, r](int to, std::string message) {
+        ++questions;
+        books_[static_cast<size_t>(to)]->OnMessage(static_cast<int>(r), message);
+      }));
+      breakers.push_back(*Breaker::Make());
+    }
+  }
+
+  ExchangeLinks LinksOf(uint32_t rank) {
+    const BulkIdentity self{.rank = static_cast<int>(rank),
+                            .key = "1.0.0",
+                            .session = "main",
+                            .token = token_,
+                            .purpose = "restore 1"};
+    return {self, books_[rank].get(), breakers[rank]};
+  }
+
+  void BreakAll(const Status& why) {
+    for (const auto& breaker : breakers) breaker->Break(why);
+  }
+
+  std::vector<std::shared_ptr<Breaker>> breakers;
+  std::atomic<int> questions{0};
+
+ private:
+  const Secret token_;
+  std::vector<std::unique_ptr<AddressBook>> books_;
+};
+
+std::vector<uint32_t> SameArrays(const Layout& layout) {
+  std::vector<uint32_t> same;
+  for (uint32_t a = 0; a < layout.arrays.size(); ++a) same.push_back(a);
+  return same;
+}
+
+Result<LoadStats> LoadRank(const SavedLayout& saved, const std::vector<SourceFile>& files,
+                           const Layout& layout, uint32_t rank, const std::vector<Destination>& to,
+                           const ExchangeLinks& links) {
+  CAIRN_ASSIGN_OR_RETURN(const SavedIndex index, SavedIndex::Make(saved));
+  const LayoutIndex wanted(layout);
+  const std::vector<uint32_t> same = SameArrays(layout);
+  CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange({index, wanted, same}, rank));
+  return ExecuteExchange(plan, files, to, links, kNoWaiting);
+}
+
+TEST(Exchange, BringsAnyLayoutIntoAnyOther) {
+  Random random(21);
+  for (int i = 0; i < 25; ++i) {
+    TempDir dir;
+    const std::vector<ArraySpec> arrays = RandomArrays(random);
+    const Layout from = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 5)));
+    const auto index = SaveLayout(random, from, {.setting = "none", .job = "1", .node = "n1"}, dir.path());
+    ASSERT_TRUE(index.ok()) << index.status().message();
+    const Layout to = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 5)));
+    Ranks ranks(to.world_size);
+    std::vector<std::unique_ptr<RankMemory>> memory;
+    std::vector<std::future<Result<LoadStats>>> loads;
+    for (uint32_t r = 0; r < to.world_size; ++r) {
+      memory.push_back(std::make_unique<RankMemory>(random, to, r));
+      loads.push_back(std::async(std::launch::async, [&, r, destinations = memory[r]->destinations()] {
+        return LoadRank(index->saved, SourceFiles(*index, dir.path()), to, r, destinations, ranks.LinksOf(r));
+      }));
+    }
+    uint64_t blocks = 0, needed = 0, expected = 0;
+    for (uint32_t r = 0; r < to.world_size; ++r) {
+      const auto stats = loads[r].get();
+      ASSERT_TRUE(stats.ok()) << stats.status().message();
+      memory[r]->Check();
+      blocks += stats->blocks_verified;
+      needed += stats->needed_bytes;
+    }
+    EXPECT_LE(blocks, index->files.size());  // each is one block
+    for (const ArraySpec& array : arrays)
+      expected += static_cast<uint64_t>(array.shape.Product() * DTypeBytes(array.dtype));
+    EXPECT_EQ(needed, expected);
+    ASSERT_FALSE(::testing::Test::HasFailure()) << "round " << i;
+  }
+}
+
+// An array of rows of 1 KiB in files of 13 MiB (four blocks), two for each.
+struct Table {
+  static constexpr int64_t kRows = 26 << 10, kWidth = 1024, kHeader = 4096;
+
+  Table() {
+    for (uint32_t f = 0; f < 2; ++f) {
+      const int64_t rows = kRows / 2, first = f * rows;
+      std::string bytes(static_cast<size_t>(kHeader), 'h');
+      for (int64_t r = first; r < first + rows; ++r) bytes += Row(r);
+      const std::string path = dir.path() + "/shard" + std::to_string(f);
+      std::ofstream(path, std::ios::binary) << bytes;
+      Sums sums{bytes.size(), {}};
+      for (uint64_t b = 0; b < BlockCount(bytes.size()); ++b)
+        sums.blocks.push_back(Hash128Of(std::string_view(bytes).substr(b * kBlockBytes, kBlockBytes)));
+      std::ofstream(path + ".sums", std::ios::binary) << EncodeSums(sums);
+      files.push_back({path, path + ".sums", bytes.size(), sums.Root()});
+      saved.boxes.push_back({0, f, kHeader, Box{{first, 0}, {rows, kWidth}}});
+    }
+  }
+  static const std::string& Row(int64_t row) {
+    static const std::vector<std::string> kRowsOfAllKinds = [] {
+      std::vector<std::string> kinds;
+      for (int64_t kind = 0; kind < 256; ++kind) {
+        kinds.emplace_back();
+        for (int64_t column = 0; column < kWidth; ++column)
+          kinds.back() += static_cast<char>(kind + column * 7 + column / 256);
+      }
+      return kinds;
+    }();
+    return kRowsOfAllKinds[static_cast<size_t>((row * 31 + row / 251) % 256)];
+  }
+
+  // Loads the pieces, one for each rank.
+  std::vector<Result<LoadStats>> Load(const std::vector<Box>& pieces, Ranks& ranks) {
+    std::vector<Piece> held;
+    for (uint32_t r = 0; r < pieces.size(); ++r) held.push_back({0, r, 0, pieces[r]});
+    const Layout layout = MakeLayout(static_cast<uint32_t>(pieces.size()), saved.arrays, held);
+    memory.assign(pieces.size(), "");
+    std::vector<std::future<Result<LoadStats>>> loads;
+    for (uint32_t r = 0; r < pieces.size(); ++r) {
+      loads.push_back(std::async(std::launch::async, [&, r] {
+        memory[r].assign(static_cast<size_t>(pieces[r].elements()), '?');
+        const std::vector<Destination> to = {
+            {reinterpret_cast<std::byte*>(memory[r].data()), pieces[r], {pieces[r].extent[1], 1}, 1}};
+        auto stats = LoadRank(saved, files, layout, r, to, ranks.LinksOf(r));
+        if (!stats.ok()) ranks.BreakAll({Code::kCancelled, "another rank has failed"});  // as the leader does
+        return stats;
+      }));
+    }
+    std::vector<Result<LoadStats>> results;
+    for (auto& load : loads) results.push_back(load.get());
+    return results;
+  }
+
+  void Check(const std::vector<Box>& pieces) const {
+    for (size_t r = 0; r < pieces.size(); ++r) {
+      const std::string_view held = memory[r];
+      const auto first = static_cast<size_t>(pieces[r].offset[1]);
+      const auto width = static_cast<size_t>(pieces[r].extent[1]);
+      for (int64_t row = 0; row < pieces[r].extent[0]; ++row) {
+        ASSERT_EQ(held.substr(static_cast<size_t>(row) * width, width),
+                  std::string_view(Row(pieces[r].offset[0] + row)).substr(first, width))
+            << "rank " << r << ", row " << row;
+      }
+    }
+  }
+
+  TempDir dir;
+  SavedLayout saved{{{"t", DType::kU8, false, {kRows, kWidth}}}, {}};
+  std::vector<SourceFile> files;
+  std::vector<std::string> memory;
+};
+
+const Box kWhole{{0, 0}, {Table::kRows, Table::kWidth}};
+const Box kLeft{{0, 0}, {Table::kRows, 512}}, kRight{{0, 512}, {Table::kRows, 512}};
+
+TEST(Exchange, ReadsEachBlockOnceForReplicasAndForColumns) {
+  Table table;
+  for (const auto& pieces :
+       {std::vector<Box>{kWhole, kWhole, kWhole}, {kLeft, kRight}, {kLeft, kWhole, kRight, kLeft}}) {
+    Ranks ranks(static_cast<uint32_t>(pieces.size()));
+    uint64_t blocks = 0, needed = 0;
+    for (const auto& stats : table.Load(pieces, ranks)) {
+      ASSERT_TRUE(stats.ok()) << stats.status().message();
+      EXPECT_GE(stats->blocks_verified, 8 / pieces.size());
+      blocks += stats->blocks_verified;
+      needed += stats->needed_bytes;
+    }
+    EXPECT_EQ(blocks, 8u);
+    EXPECT_EQ(needed, static_cast<uint64_t>(Table::kRows * Table::kWidth));
+    table.Check(pieces);
+    ASSERT_FALSE(::testing::Test::HasFailure());
+  }
+}
+
+TEST(Exchange, AsksAndConnectsNobodyWhereNothingIsShared) {
+  Table table;
+  const std::vector<Box> halves = {{{0, 0}, {Table::kRows / 2, Table::kWidth}},
+                                   {{Table::kRows / 2, 0}, {Table::kRows / 2, Table::kWidth}}};
+  Ranks ranks(2);
+  for (const auto& stats : table.Load(halves, ranks)) ASSERT_TRUE(stats.ok()) << stats.status().message();
+  EXPECT_EQ(ranks.questions, 0);
+  table.Check(halves);
+}
+
+TEST(Exchange, OneRanksDamageEndsItForAllAndKeepsItsName) {
+  Table table;
+  FlipBit(table.files[1].path, 8 * (5 << 20));  // file 1, block 1: read by rank 2 of three
+  Ranks ranks(3);
+  const auto results = table.Load({kWhole, kWhole, kWhole}, ranks);
+  EXPECT_EQ(results[2].status().code(), Code::kDamage);
+  EXPECT_THAT(results[2].status().message(), HasSubstr(table.files[1].path + ": block 1"));
+  for (const size_t r : {0, 1})
+    EXPECT_THAT(results[r].status().code(), AnyOf(Code::kCancelled, Code::kUnavailable));
+}
+
+TEST(Exchange, ARankThatNeverComesIsWaitedForUntilTheBreakerBreaks) {
+  Table table;
+  const Layout layout = MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kWhole}});
+  Ranks ranks(2);
+  std::string memory(static_cast<size_t>(kWhole.elements()), '?');
+  auto load = std::async(std::launch::async, [&] {
+    return LoadRank(table.saved, table.files, layout, 0,
+                    {{reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}},
+                    ranks.LinksOf(0));
+  });
+  EXPECT_EQ(load.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  ranks.BreakAll({Code::kUnavailable, "rank 1 is gone"});
+  EXPECT_EQ(load.get().status().message(), "rank 1 is gone");
+}
+
+TEST(Exchange, RefusesAParcelThatItsOwnPlanDoesNotExpect) {
+  Table table;
+  Ranks ranks(2);
+  const Layout theirs =
+      MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kLeft}, {0, 1, 1, kRight}});
+  const Layout ours = MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kLeft}});
+  std::string zero(static_cast<size_t>(kWhole.elements()), '?'),
+      one(static_cast<size_t>(kLeft.elements()), '?');
+  const auto load = [&](const Layout& layout, uint32_t rank, std::vector<Destination> to) {
+    return std::async(std::launch::async, [&, rank, to = std::move(to)] {
+      auto stats = LoadRank(table.saved, table.files, layout, rank, to, ranks.LinksOf(rank));
+      if (!stats.ok()) ranks.BreakAll({Code::kCancelled, "another rank has failed"});
+      return stats;
+    });
+  };
+  auto first = load(theirs, 0, {{reinterpret_cast<std::byte*>(zero.data()), kWhole, {Table::kWidth, 1}, 1}});
+  auto second = load(ours, 1, {{reinterpret_cast<std::byte*>(one.data()), kLeft, {512, 1}, 1}});
+  EXPECT_FALSE(first.get().ok());
+  const Status status = second.get().status();
+  EXPECT_THAT(status.code(), AnyOf(Code::kUnavailable, Code::kCancelled));
+}
+
+TEST(Exchange, RefusesAPlanThatDoesNotFitItsFilesOrDestinations) {
+  Table table;
+  const Layout layout = MakeLayout(1, table.saved.arrays, {{0, 0, 0, kWhole}});
+  Ranks ranks(1);
+  std::string memory(static_cast<size_t>(kWhole.elements()), '?');
+  const std::vector<Destination> to = {
+      {reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}};
+  const auto code = [&](const std::vector<SourceFile>& files, const std::vector<Destination>& where) {
+    return LoadRank(table.saved, files, layout, 0, where, ranks.LinksOf(0)).status().code();
+  };
+  EXPECT_EQ(code({table.files[0]}, to), Code::kInternal);
+  std::vector<SourceFile> shorter = table.files;
+  shorter[1].size_bytes -= 1;
+  EXPECT_EQ(code(shorter, to), Code::kInternal);
+  EXPECT_EQ(code(table.files, {}), Code::kInternal);
+  EXPECT_EQ(code(table.files, to), Code::kOk);
+}
+
+}  // namespace
+}  // namespace cairn
