@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
@@ -33,15 +32,6 @@ std::string Joined(const std::vector<std::string>& lines) {
 }
 
 Status Stop(Code code, std::string message) { return {code, std::move(message)}; }
-
-// " (1.02 times what is needed)": of the unique bytes, since the ranks hand on what they read. Each one's own need says nothing of that.
-std::string OfNeeded(uint64_t read_bytes, uint64_t needed_bytes) {
-  if (needed_bytes == 0) return "";
-  char text[64];
-  std::snprintf(text, sizeof text, " (%.2f times what is needed)",
-                static_cast<double>(read_bytes) / static_cast<double>(needed_bytes));
-  return text;
-}
 
 // How much an outcome counts. A mismatch or a fault that proves nothing stops all; damage falls back. Least of all: that a member gave up since
 // another one had, or that the exchange failed, which it does on many members when one ends early for another reason.
@@ -464,11 +454,11 @@ Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
     needed_bytes += outcome.needed_bytes;
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  links_.log->Info("resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ",
-                   FormatBytes(read_bytes), " read", load.exchange ? OfNeeded(read_bytes, needed_bytes) : "",
-                   " in ", FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ",
-                   checkpoint.manifest.world_size, checkpoint.manifest.world_size == 1 ? " rank" : " ranks",
-                   " then, ", boot_.world_size, " now");
+  links_.log->Info(
+      "resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ", FormatBytes(read_bytes),
+      " read", load.exchange ? " for " + FormatBytes(needed_bytes) + " of state" : "", " in ",
+      FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ", checkpoint.manifest.world_size,
+      checkpoint.manifest.world_size == 1 ? " rank" : " ranks", " then, ", boot_.world_size, " now");
   for (const std::string& name : load.reset)
     links_.log->Info("blob \"", name, "\" is not restored: the number of ranks changed");
   Order order{.kind = Order::kProceed, .reset = load.reset, .restored = true};

@@ -47,7 +47,7 @@ TEST(Exchange, ReplicasReadTheirBytesOnceInSum) {
   }
   EXPECT_GE(sum, kReplica * 8);
   EXPECT_LE(sum, kReplica * 8 * 105 / 100);
-  EXPECT_THAT(resumed.Log(), HasSubstr("(1.00 times what is needed)"));
+  EXPECT_THAT(resumed.Log(), HasSubstr("25.3 MB read for 25.2 MB of state"));
 }
 
 #ifdef CAIRN_PRELOAD
