@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "runtime/formats/cbor.h"
+
 namespace cairn {
 namespace {
 
@@ -20,7 +22,7 @@ std::string ToCbor(const json& j) {
 template <typename Fn>
 auto FromCbor(std::string_view payload, const char* what, Fn fn) -> Result<decltype(fn(json()))> {
   try {
-    return fn(json::from_cbor(payload.begin(), payload.end()));
+    return fn(ParseCbor(payload));
   } catch (const json::exception& e) {
     return Status(Code::kInvalid, std::string("not a ") + what + ": " + e.what());
   }

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/formats/cbor.h"
+
 namespace cairn {
 namespace {
 
@@ -99,7 +101,7 @@ std::string EncodeHostMessage(const T& message) {
 template <typename T>
 Result<T> DecodeHostMessage(std::string_view payload) {
   try {
-    const json in = json::from_cbor(payload.begin(), payload.end());
+    const json in = ParseCbor(payload);
     Reader reader{in};
     T message;
     Fields(reader, message);

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/formats/cbor.h"
+
 namespace cairn {
 namespace {
 
@@ -180,7 +182,7 @@ template <typename T>
 Result<T> DecodeSessionMessage(std::string_view payload) {
   try {
     T message;
-    FromJson(json::from_cbor(payload), message);
+    FromJson(ParseCbor(payload), message);
     return message;
   } catch (const std::exception& e) {
     return Status(Code::kInternal, std::string("a message of another member cannot be read: ") + e.what());

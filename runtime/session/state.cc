@@ -3,6 +3,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "runtime/formats/cbor.h"
+
 namespace cairn {
 namespace {
 
@@ -81,7 +83,7 @@ Result<State> MergeShares(std::span<const std::string> shares) {
   std::map<std::string, uint32_t> position;
   for (size_t rank = 0; rank < shares.size(); ++rank) {
     try {
-      const json share = json::from_cbor(shares[rank]);
+      const json share = ParseCbor(shares[rank]);
       size_t arrays = 0;
       for (const json& entry : share.at("arrays")) {
         const ArraySpec spec = ToSpec(entry);
@@ -149,7 +151,7 @@ std::string EncodeState(const State& state) {
 
 Result<State> DecodeState(std::string_view bytes) {
   try {
-    const json in = json::from_cbor(bytes);
+    const json in = ParseCbor(bytes);
     State state;
     state.layout.world_size = in.at("world").get<uint32_t>();
     for (const json& entry : in.at("arrays")) state.layout.arrays.push_back(ToSpec(entry));

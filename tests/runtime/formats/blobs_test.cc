@@ -52,18 +52,19 @@ Result<Blobs> DecodePayload(const std::string& payload) {
 TEST(Blobs, OfAnotherFormAreDamage) {
   EXPECT_TRUE(DecodePayload(FromHex("a0")).ok());
   for (const char* hex : {
-           "",                                          // nothing
-           "80",                                        // a list
-           "f6",                                        // null
-           "a1616101",                                  // an item that is a number
-           "a16161a166706f6c6963796378797a",            // policy "xyz"
-           "a16161a166706f6c69637981f6",                // a list of policies
-           "a16161a16572616e6b7381a0",                  // a map for a rank
-           "a16161a16572616e6b738161ff",                // text for a rank
-           "a16161a16572616e6b73815b7fffffffffffffff",  // 2^63 - 1 bytes for a rank
-           "a16161a16572616e6b739b7fffffffffffffff",    // 2^63 - 1 ranks
-           "bb7fffffffffffffff",                        // 2^63 - 1 items
-           "a16161a16572616e6b7381f600",                // something behind the end
+           "",                                                  // nothing
+           "80",                                                // a list
+           "f6",                                                // null
+           "a1616101",                                          // an item that is a number
+           "a16161a166706f6c6963796378797a",                    // policy "xyz"
+           "a16161a166706f6c69637981f6",                        // a list of policies
+           "a16161a16572616e6b7381a0",                          // a map for a rank
+           "a16161a16572616e6b738161ff",                        // text for a rank
+           "a16161a16572616e6b73815b7fffffffffffffff",          // 2^63 - 1 bytes for a rank
+           "a16161a16572616e6b739b7fffffffffffffff",            // 2^63 - 1 ranks
+           "bb7fffffffffffffff",                                // 2^63 - 1 items
+           "a16161a16572616e6b7381f600",                        // something behind the end
+           "a161ffa266706f6c6963796464726f706572616e6b7381f6",  // a name that is no UTF-8
        }) {
     EXPECT_EQ(DecodePayload(FromHex(hex)).status().code(), Code::kDamage) << hex;
   }

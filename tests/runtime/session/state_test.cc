@@ -63,6 +63,12 @@ TEST(State, GarbageIsAnErrorAndNoCrash) {
   EXPECT_EQ(DecodeState("").status().code(), Code::kInternal);
 }
 
+TEST(State, ArraysThatLieDeepInEachOtherAreAnErrorAndNoStackOverflow) {
+  const std::vector<std::string> shares = {std::string(4 << 20, '\x81')};
+  EXPECT_EQ(MergeShares(shares).status().code(), Code::kInternal);
+  EXPECT_EQ(DecodeState(shares[0]).status().code(), Code::kInternal);
+}
+
 TEST(State, ComparesACheckpointWithTheProgramItemByItem) {
   State now;
   now.layout.arrays = {{"u", DType::kF64, false, {64, 128}}, {"new", DType::kF32, false, {}}};
