@@ -96,6 +96,14 @@ Status WriteControlFile(const std::string& dir, const ControlPoint& point) {
   return status;
 }
 
+void RemoveControlFile(const std::string& dir, const ControlPoint& point) {
+  const Result<ControlPoint> there = ReadControlFile(dir);
+  if (there.ok() && there->key == point.key && there->session == point.session &&
+      there->rendezvous == point.rendezvous) {
+    unlink(ControlPath(dir).c_str());
+  }
+}
+
 Result<ControlPoint> ReadControlFile(const std::string& dir) {
   const std::string path = ControlPath(dir);
   // O_NONBLOCK: a FIFO under this name must not hang the reader.

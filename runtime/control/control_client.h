@@ -25,6 +25,8 @@ struct ControlPoint {
 
 // <dir>/CONTROL: written to a new file of mode 0600 and renamed into place.
 Status WriteControlFile(const std::string& dir, const ControlPoint& point);
+// Removes <dir>/CONTROL if it is `point`'s: a life that was overtaken leaves the newer one's in place.
+void RemoveControlFile(const std::string& dir, const ControlPoint& point);
 // kNotFound: no live session has written one. kPermission: it belongs to another user.
 Result<ControlPoint> ReadControlFile(const std::string& dir);
 

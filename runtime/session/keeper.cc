@@ -68,8 +68,7 @@ Status Keeper::Own() {
   CAIRN_ASSIGN_OR_RETURN(life_, Life::Begin(options));
   directory_ = life_->directory();
   if (!boot_.rendezvous.empty()) {
-    const Status written = WriteControlFile(
-        boot_.settings.dir, {boot_.rendezvous, boot_.key, session_, boot_.token.ControlKey()});
+    const Status written = WriteControlFile(boot_.settings.dir, Control());
     if (!written.ok())
       links_.log->Warn("`cairn save` and `cairn status` will not reach this job: ", written.message());
   }
@@ -79,6 +78,10 @@ Status Keeper::Own() {
                    {"node", Quote(boot_.identity.node)},
                    {"world_size", std::to_string(boot_.world_size)}});
   return OkStatus();
+}
+
+ControlPoint Keeper::Control() const {
+  return {boot_.rendezvous, boot_.key, session_, boot_.token.ControlKey()};
 }
 
 Opened Keeper::Open() {
@@ -94,7 +97,8 @@ Opened Keeper::Open() {
                      boot_.world_size == 1 ? " rank" : " ranks");
     return {OkStatus(), life_->epoch()};
   }
-  if (owned.code() == Code::kBusy || boot_.settings.require) return {owned, 0};
+  const bool other_life = owned.code() == Code::kBusy || owned.code() == Code::kFenced;
+  if (other_life || boot_.settings.require) return {owned, 0};
   auto existing = RunDirectory::OpenExisting(dir);
   if (existing.ok()) {
     directory_ = *std::move(existing);
@@ -557,6 +561,7 @@ Result<SaveReport> Keeper::Commit(const agreement::Commit& save) {
 Status Keeper::Finish() {
   if (!life_) return {Code::kUnavailable, "the directory could not be owned"};
   if (newest_.empty()) return OkStatus();  // nothing was ever saved: there is no last state to name
+  CAIRN_RETURN_IF_ERROR(StillNewest(life_->directory(), life_->epoch()));
   CAIRN_RETURN_IF_ERROR(WriteFinished(life_->directory(), newest_));
   Journal("finished", {{"checkpoint", Quote(newest_)}});
   return OkStatus();
@@ -596,7 +601,7 @@ void Keeper::Prune() {
 void Keeper::Close() {
   Abandon();
   if (!life_) return;
-  (void)RemoveFile(life_->directory().PathOf(names::kControl));
+  RemoveControlFile(boot_.settings.dir, Control());
   const Status left = life_->End();
   if (!left.ok()) links_.log->Debug("the directory was left without a word: ", left.message());
 }

@@ -89,6 +89,7 @@ class Keeper {
 
  private:
   Status Own();
+  ControlPoint Control() const;
   Status PublishParent();
   void LookBack();
   Result<State> CollectShares();

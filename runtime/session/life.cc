@@ -7,6 +7,8 @@
 namespace cairn {
 namespace {
 
+constexpr std::chrono::seconds kListingBound{60};  // NFS keeps a listing as long, by default
+
 // Returns when the newest claim's holder is judged to be gone.
 Status AwaitFree(const RunDirectory& dir, const EpochClaim& newest, const LifeOptions& options) {
   const HolderInSlurm in_slurm = options.ask_slurm(newest.holder);
@@ -31,15 +33,28 @@ Status AwaitFree(const RunDirectory& dir, const EpochClaim& newest, const LifeOp
   }
 }
 
+// A claim that comes too late begins again, with the faster one for the newest. An old listing of a network file system (another node made
+// the newest claim) looks the same, until the client's cache has run out.
+Result<uint32_t> Claim(const RunDirectory& dir, const LifeOptions& options) {
+  const auto bound = std::chrono::steady_clock::now() + kListingBound;
+  for (;;) {
+    CAIRN_ASSIGN_OR_RETURN(const std::optional<EpochClaim> newest, NewestEpoch(dir));
+    if (newest) CAIRN_RETURN_IF_ERROR(AwaitFree(dir, *newest, options));
+    Result<uint32_t> epoch = ClaimEpoch(dir, newest ? newest->epoch : 0, options.self);
+    if (epoch.status().code() != Code::kBusy || std::chrono::steady_clock::now() > bound) return epoch;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Life>> Life::Begin(const LifeOptions& options) {
   CAIRN_ASSIGN_OR_RETURN(RunDirectory dir, RunDirectory::Open(options.dir, options.name, options.mode));
-  CAIRN_ASSIGN_OR_RETURN(const std::optional<EpochClaim> newest, NewestEpoch(dir));
-  if (newest) CAIRN_RETURN_IF_ERROR(AwaitFree(dir, *newest, options));
-  CAIRN_ASSIGN_OR_RETURN(const uint32_t epoch, ClaimEpoch(dir, newest ? newest->epoch : 0, options.self));
+  CAIRN_ASSIGN_OR_RETURN(const uint32_t epoch, Claim(dir, options));
   CAIRN_ASSIGN_OR_RETURN(BeatFile alive, BeatFile::Create(dir.PathOf(names::AliveFile(epoch)), dir.mode()));
   CAIRN_ASSIGN_OR_RETURN(const TakenOver taken, TakeOver(dir, epoch));
+  // A later life may have overtaken this one: then nothing more of the directory is its own.
+  CAIRN_RETURN_IF_ERROR(StillNewest(dir, epoch));
   for (const std::string& name : taken.committed)
     options.say(name + " was committed while it was taken over: it counts");
   return std::unique_ptr<Life>(new Life(std::move(dir), epoch, std::move(alive), options));

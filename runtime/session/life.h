@@ -35,7 +35,7 @@ struct LifeOptions {
 class Life {
  public:
   // Opens or makes the run and claims the next epoch; waits up to kBeatBound for the verdict on another holder. kBusy: it lives, and the
-  // message names it.
+  // message names it. kFenced: another life has overtaken this one in the meantime.
   static Result<std::unique_ptr<Life>> Begin(const LifeOptions& options);
 
   const RunDirectory& directory() const { return directory_; }

@@ -90,6 +90,19 @@ TEST(ControlFile, RoundTripsAndIsPrivate) {
   std::filesystem::remove_all(dir);
 }
 
+TEST(ControlFile, IsRemovedByTheLifeThatWroteItAlone) {
+  std::string name = std::filesystem::temp_directory_path() / "cairn-control-XXXXXX";
+  const std::string dir = mkdtemp(name.data());
+  const ControlPoint older{"10.0.0.1:7", "12.0.1", "main", Secret::Random()};
+  const ControlPoint newer{"10.0.0.1:7", "12.0.2", "main", Secret::Random()};
+  ASSERT_TRUE(WriteControlFile(dir, newer).ok());
+  RemoveControlFile(dir, older);
+  EXPECT_TRUE(ReadControlFile(dir).ok());
+  RemoveControlFile(dir, newer);
+  EXPECT_EQ(ReadControlFile(dir).status().code(), Code::kNotFound);
+  std::filesystem::remove_all(dir);
+}
+
 TEST(ControlFile, RefusesAFifoWithoutWaitingForAWriter) {
   std::string name = std::filesystem::temp_directory_path() / "cairn-control-XXXXXX";
   const std::string dir = mkdtemp(name.data());
