@@ -1,7 +1,12 @@
-"""nospace, eio: calls that fail, come short, or fail after they did their work. The job goes on to the right result; what was committed stays."""
+"""nospace, eio: calls that fail, come short, or fail after they did their work. The job goes on to the right result; what was committed stays.
+refuse: what stops a restart without saying anything about the checkpoint."""
 import errno
+import os
+import re
+import shutil
 
-from toy import BOUND, STEPS, Bad, Fault, NotHit, committed, kind_of, newest_step, reported
+from step import Step
+from toy import BOUND, STEPS, Bad, Fault, NotHit, committed, copy_run, kind_of, newest_step, reported
 
 EVER = 1 << 40
 A_WHILE = 30  # calls
@@ -76,6 +81,12 @@ def inject(toy, tally, random, manners, points):
         elif count == 1 and kind_of(*traces[life_name, calls][n - 1])[0] != "read" and earlier_than_last_save(fault.trace(), n) \
                 and newest_step(run_dir) != STEPS:
             raise Bad("lost", f"one failure, and no later save succeeded {where}")
+        if action == "fail" and calls == "fsync":
+            call, path = fault.trace()[n - 1]
+            if not os.path.isdir(path) and fault.trace().count((call, path)) > 1:
+                raise Bad("accepted_bad", f"an fsync that had failed was tried again {where}")
+        if action == "hang" and earlier_than_last_save(fault.trace(), n) and "no save" not in life.log():
+            raise Bad("stuck", f"no save was given up {where}")
         toy.check_all(run_dir)
         toy.resume(case, run_dir, minimum, restart=2)
         toy.check_all(run_dir)
@@ -100,3 +111,61 @@ def earlier_than_last_save(trace, n):
     """Whether call n comes before the save at the end of the life, which begins with the folder of its attempt."""
     begins = [i for i, (call, path) in enumerate(trace) if call == "mkdir" and f"step-{STEPS:012d}" in path]
     return bool(begins) and n <= begins[-1]
+
+
+def refuse(toy, tally, random, full):
+    """What stops a restart and says nothing about the checkpoint: it is not marked, nothing is changed, and the next life resumes from it."""
+    base = toy.make_run()
+    newest = committed(base)[0]
+
+    def another_shape(case, run_dir):
+        return Step(toy.programs, case / "hurt", run_dir, ["--n", 3002], 2, restart=1)
+
+    def no_permission(case, run_dir):
+        fault = Fault(case, run_dir, "open", action="fail", errno=errno.EACCES, first=1, last=EVER, path=f"*/{newest}/*")
+        return toy.life(case, "hurt", run_dir, restart=1, fault=fault.variables)
+
+    def stale_handle(case, run_dir):
+        fault = Fault(case, run_dir, "open", action="fail", errno=errno.ESTALE, first=1, last=EVER, path=f"*/{newest}/shard*")
+        return toy.life(case, "hurt", run_dir, restart=1, fault=fault.variables, faulty=[1])
+
+    def no_mount(case, run_dir):
+        # The user's registry of runs, which is elsewhere, knows that this job has saved there.
+        state = {"XDG_STATE_HOME": str(case / "state")}
+        with toy.life(case, "before", run_dir, restart=1, settings=state) as life:
+            life.join(BOUND)
+        run_dir.rename(case / "unmounted")
+        run_dir.mkdir()
+        return toy.life(case, "hurt", run_dir, restart=2, settings=state)
+
+    cases = {"another shape": (another_shape, r"3001.*3002"), "no permission": (no_permission, r"[Pp]ermission denied"),
+             "stale handle": (stale_handle, r"[Ss]tale file handle"), "no mount": (no_mount, r"mount")}
+
+    def work(name):
+        start, says = cases[name]
+        case = toy.case(name.replace(" ", "-"))
+        run_dir = copy_run(base, case / "run")
+        life = start(case, run_dir)
+        before = contents(case / "unmounted" if name == "no mount" else run_dir)
+        with life:
+            if not life.join(BOUND):
+                raise Bad("stuck", "ranks have not ended\n" + life.log())
+            if not all(process.returncode in (3, 4) for process in life.ranks):
+                raise Bad("lost", f"it did not stop: {[p.returncode for p in life.ranks]}\n" + life.log())
+            if not re.search(says, life.log()):
+                raise Bad("accepted_bad", "it does not say why\n" + life.log())
+        if name == "no mount":
+            shutil.rmtree(run_dir)
+            (case / "unmounted").rename(run_dir)
+        if any((run_dir / "strikes").glob("*")):
+            raise Bad("accepted_bad", "a good checkpoint was marked as damaged\n" + life.log())
+        minimum = newest_step(run_dir)
+        if contents(run_dir) != before:
+            raise Bad("lost", "a checkpoint was changed\n" + life.log())
+        toy.resume(case, run_dir, minimum, restart=3)
+
+    toy.judge(tally, list(cases), work)
+
+
+def contents(run_dir):
+    return {str(path.relative_to(run_dir)): path.read_bytes() for name in committed(run_dir) for path in (run_dir / name).iterdir()}

@@ -1,11 +1,12 @@
-"""killrank, killleader, pause: processes that die or stand still at random moments of a run that saves all the time.
+"""killrank, killleader, pause: processes that die or stand still at random moments of a run that saves all the time; phases: in each phase
+of a save.
 
 Nobody waits past the bound, nothing that was committed is lost, no checkpoint mixes steps, and the next life comes to the right result."""
 import signal
 import time
 
-from step import wait_for
-from toy import BOUND, STEPS, Bad, newest_step, reported
+from step import stopped, wait_for
+from toy import BOUND, STEPS, Bad, Fault, Toy, newest_step, reported
 
 RANKS = 4
 EVERY = {"CAIRN_CHECKPOINT": "5steps"}
@@ -73,3 +74,68 @@ def stand_still(toy, n, rank, after, seconds):
 def begun(life):
     if not wait_for(lambda: life.resumed() is not None or not life.running(), BOUND):
         raise Bad("stuck", "the ranks have not begun\n" + life.log())
+
+
+# phase: where the process is stopped (action, call, path, rank; the toy itself for None), and what proves afterwards that it was there.
+PHASES = {
+    "filling": (None, lambda seen: seen.sidecar == FILLING),
+    "staged": (("stop", "mkdir", "*/step-*", 0), lambda seen: seen.sidecar == STAGED and not seen.attempts),
+    "drain": (("stop", "create", "*.sums", None), lambda seen: seen.sidecar == STAGED and seen.attempts and not seen.ready),
+    "before the rename": (("stop", "rename", "*/manifest.json", 0), lambda seen: seen.ready and not seen.renamed),
+    "after the rename": (("stop-after", "rename", "*/manifest.json", 0), lambda seen: seen.renamed),
+}
+FILLING, STAGED = 1, 2  # docs/design/staging.md, section 5
+RANK_AT, STATE_AT = 56, 96
+
+
+def phases(toy, tally, random, full):
+    """The leader, and another rank, are killed in each phase of a save; the rest goes with them, as under srun."""
+    wide = Toy(toy.programs, toy.folder, ["--n", 20_000, "--steps", 40, "--step-us", 1000])
+    places = dict.fromkeys(PHASES, 0)
+
+    def work(case):
+        kill_in(wide, *case)
+        places[case[0]] += 1
+
+    toy.judge(tally, [(phase, rank, n) for n in range(20 if full else 1) for phase in PHASES for rank in (0, 1)], work)
+    tally.notes.append("kills: " + ", ".join(f"{phase} {count}" for phase, count in places.items()))
+
+
+def kill_in(toy, phase, rank, n):
+    where, proves = PHASES[phase]
+    case = toy.case(f"{phase.replace(' ', '-')}-{rank}-{n}")
+    run_dir, local = case / "run", case / "local"
+    local.mkdir()
+    options, more = {}, []
+    stops = rank
+    if where:
+        action, calls, path, who = where
+        stops = rank if who is None else who
+        options = {"fault": Fault(case, run_dir, calls, action=action, path=path, first=1).variables, "faulty": [stops]}
+    else:
+        more = ["--stop-in-copy"]
+    with toy.life(case, "killed", run_dir, "--save-at", 10, *more, settings={"CAIRN_LOCAL": str(local)}, **options) as life:
+        if not wait_for(lambda: stopped(life.ranks[stops].pid), BOUND):
+            raise Bad("stuck", "the process did not come there\n" + life.log())
+        life.signal(rank, signal.SIGKILL)
+        life.kill()
+        minimum = max([0, *reported(life)])
+    seen = Remains(run_dir, local, rank)
+    if not proves(seen):
+        raise Bad("stuck", f"it was killed elsewhere: {vars(seen)}\n" + life.log())
+    toy.check_all(run_dir)
+    if toy.resume(case, run_dir, minimum, restart=1) == 0 and seen.renamed:
+        raise Bad("lost", f"a checkpoint that had its name was not found\n" + life.log())
+    toy.check_all(run_dir)
+
+
+class Remains:
+    """What a killed life left behind."""
+
+    def __init__(self, run_dir, local, rank):
+        contents = [path.read_bytes() for path in local.glob("*/*/slot*.sidecar")]
+        self.sidecar = max((c[STATE_AT] for c in contents if c[STATE_AT] and c[RANK_AT] == rank), default=0)
+        attempts = list(run_dir.glob("step-*"))
+        self.attempts = len(attempts)
+        self.ready = any(list(path.glob(".tmp-manifest.json-*")) for path in attempts)
+        self.renamed = any((path / "manifest.json").exists() for path in attempts)

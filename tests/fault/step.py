@@ -1,6 +1,7 @@
 """Step: a host process and some ranks of the toy (tests/multiprocess/toy.cc) on this machine, without Slurm."""
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -16,8 +17,13 @@ class Programs:
         self.shim = build / "hooks/preload/libcairn_preload.so"
         self.fault = build / "tests/fault/libcairn_fault.so"
 
+        # A sanitizer's runtime must come before everything else: in such a build nothing is preloaded.
+        cache = build / "CMakeCache.txt"
+        self.sanitized = cache.exists() and re.search(r"^CAIRN_SANITIZE:\w+=.+$", cache.read_text(), re.M) is not None
+
     def missing(self):
-        return [str(path) for path in vars(self).values() if not path.exists()]
+        wanted = [self.cairn, self.toy] + ([] if self.sanitized else [self.shim, self.fault])
+        return [str(path) for path in wanted if not path.exists()]
 
 
 def wait_for(condition, bound=30.0):
@@ -30,6 +36,12 @@ def wait_for(condition, bound=30.0):
     return True
 
 
+def stopped(pid):
+    """Whether a process stands still after SIGSTOP."""
+    with open(f"/proc/{pid}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0] == "T"
+
+
 def clean_environment():
     return {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "CAIRN_", "LD_PRELOAD"))}
 
@@ -40,9 +52,12 @@ class Step:
     logs      a folder for the processes' output; one a step
     fault     variables of preload/fault.c for the ranks in `faulty` (all ranks when it is None)
     settings  CAIRN_… variables
+    listen    the address of the host process
+    inside    of a rank (None: of the host process), what goes in front of its command
     """
 
-    def __init__(self, programs, logs, run_dir, toy, ranks, restart=0, settings=None, fault=None, faulty=None):
+    def __init__(self, programs, logs, run_dir, toy, ranks, restart=0, settings=None, fault=None, faulty=None, listen="127.0.0.1",
+                 inside=lambda rank: []):
         self.logs = pathlib.Path(logs)
         self.logs.mkdir(parents=True)
         base = clean_environment()
@@ -51,7 +66,7 @@ class Step:
         host_env = base | chosen | {
             "CAIRN_HOST_JOB": "100", "CAIRN_HOST_STEP": "0", "CAIRN_HOST_RESTART": str(restart), "CAIRN_HOST_NTASKS": str(ranks)}
         self.ranks = []
-        self.host = subprocess.Popen([programs.cairn, "host", "--listen", "127.0.0.1", "--print-env"], env=host_env,
+        self.host = subprocess.Popen([*inside(None), programs.cairn, "host", "--listen", listen, "--print-env"], env=host_env,
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(self.logs / "host.err", "w"),
                                      text=True)
         given = {}
@@ -68,9 +83,9 @@ class Step:
         for rank in range(ranks):
             hit = fault is not None and (faulty is None or rank in faulty)
             own = {"SLURM_PROCID": str(rank), "SLURM_CAIRN_NODE": f"node{rank // 2}",
-                   "LD_PRELOAD": f"{programs.fault}:{programs.shim}" if hit else str(programs.shim)}
+                   "LD_PRELOAD": ":".join(map(str, ([programs.fault] if hit else []) + ([] if programs.sanitized else [programs.shim])))}
             with open(self._out(rank), "w") as out, open(self._err(rank), "w") as err:
-                self.ranks.append(subprocess.Popen([programs.toy, *map(str, toy)], env=env | own | (fault if hit else {}),
+                self.ranks.append(subprocess.Popen([*inside(rank), programs.toy, *map(str, toy)], env=env | own | (fault if hit else {}),
                                                    stdin=subprocess.DEVNULL, stdout=out, stderr=err))
 
     def __enter__(self):

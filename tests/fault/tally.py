@@ -16,6 +16,7 @@ class Tally:
         self.name, self.seed = name, seed
         self.tried = self.survived = self.lost = self.mixed = self.accepted_bad = self.stuck = 0
         self.failures = []
+        self.notes = []  # for people
         self._lock = threading.Lock()
 
     def count(self, outcome, case, why=""):
@@ -26,10 +27,15 @@ class Tally:
             if outcome != "survived":
                 self.failures.append(f"{self.name}: {outcome}: {case}: {why}")
 
+    def survive(self, times):
+        with self._lock:
+            self.tried += times
+            self.survived += times
+
     def held(self):
         return self.tried > 0 and self.survived == self.tried
 
     def figures(self):
         return {"name": self.name, "tried": self.tried, "survived": self.survived, "lost": self.lost, "mixed": self.mixed,
                 "accepted_bad": self.accepted_bad, "stuck": self.stuck, "held": self.held(), "seed": self.seed,
-                "failures": self.failures}
+                "failures": self.failures, "notes": self.notes}

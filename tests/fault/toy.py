@@ -55,9 +55,9 @@ def kind_of(call, path):
 
 
 class Toy:
-    def __init__(self, programs, folder):
-        self.programs, self.folder = programs, folder
-        bare = subprocess.run([programs.toy, *map(str, ARGUMENTS)], env=clean_environment(), capture_output=True, text=True,
+    def __init__(self, programs, folder, arguments=ARGUMENTS):
+        self.programs, self.folder, self.arguments = programs, folder, arguments
+        bare = subprocess.run([programs.toy, *map(str, arguments)], env=clean_environment(), capture_output=True, text=True,
                               check=True, timeout=BOUND)
         self.hash = int(re.search(r"^hash (\w+)$", bare.stdout, re.M)[1], 16)
 
@@ -68,7 +68,7 @@ class Toy:
         return path
 
     def life(self, case, name, run_dir, *more, ranks=2, **options):
-        return Step(self.programs, case / name, run_dir, [*ARGUMENTS, *more], ranks, **options)
+        return Step(self.programs, case / name, run_dir, [*self.arguments, *more], ranks, **options)
 
     def start(self, case, base):
         """A directory for a life under fault: (its path, step of its newest checkpoint). `base` None: a run's first life."""

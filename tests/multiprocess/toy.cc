@@ -7,6 +7,8 @@
 // Options are in the struct below.
 
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -32,6 +34,7 @@ struct Options {
   int64_t steps = 50;
   int step_us = 1000;
   std::vector<int64_t> save_at;  // rank 0 asks for a save after these steps
+  int64_t save_every = 0;        // rank 0 asks for a save every so many steps, and all wait for it
   std::string tag;
   int64_t quiet_at = -1;  // spends quiet_ms in cairn_quiet after this step
   int quiet_ms = 300;
@@ -43,7 +46,10 @@ struct Options {
       own_handler;  // "before" or "after" cairn_open: sets a SIGTERM handler; after it the program ends its loop
   int64_t freeze_at = -1;  // this rank stops stepping for freeze_ms after this step
   int freeze_ms = 0;
-  int64_t fork_at = -1;  // forks a child after this step that calls into Cairn, and outlives this process
+  int64_t fork_at = -1;   // forks a child after this step that calls into Cairn, and outlives this process
+  int64_t clone_at = -1;  // makes a child past libc after this step; it keeps every descriptor, and sleeps
+  bool stop_in_copy =
+      false;  // who reads its array within cairn_step is stopped (SIGSTOP) in the middle of it
   bool other_label = false;
   int blob_policy = CAIRN_BLOB_RESEED;
   bool no_finalize = false;
@@ -94,6 +100,27 @@ void OnTerm(int) {
   handled_ns = int64_t{1000000000} * now.tv_sec + now.tv_nsec;
 }
 
+// A page of the array that nobody may read: who does is stopped there, and goes on at SIGCONT.
+char* trap = nullptr;
+size_t page_bytes = 0;
+
+void OnTrap(int, siginfo_t* info, void*) {
+  const char* at = static_cast<const char*>(info->si_addr);
+  if (at < trap || at >= trap + page_bytes) _exit(5);
+  mprotect(trap, page_bytes, PROT_READ | PROT_WRITE);
+  syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGSTOP);
+}
+
+void SetTrap(std::vector<double>& u) {
+  page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto middle = reinterpret_cast<uintptr_t>(u.data() + u.size() / 2);
+  trap = reinterpret_cast<char*>((middle + page_bytes - 1) / page_bytes * page_bytes);
+  struct sigaction action {};
+  action.sa_sigaction = OnTrap;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, nullptr);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -104,12 +131,14 @@ int main(int argc, char** argv) {
   app.add_option("--steps", o.steps);
   app.add_option("--step-us", o.step_us);
   app.add_option("--save-at", o.save_at);
+  app.add_option("--save-every", o.save_every);
   app.add_option("--tag", o.tag);
   app.add_option("--quiet-at", o.quiet_at);
   app.add_option("--quiet-ms", o.quiet_ms);
   app.add_option("--exit-at", o.exit_at);
   app.add_option("--wait-at", o.wait_at);
   app.add_option("--fork-at", o.fork_at);
+  app.add_option("--clone-at", o.clone_at);
   app.add_option("--exit-while-saving", o.exit_while_saving);
   app.add_option("--abort-while-saving", o.abort_while_saving);
   app.add_option("--own-handler", o.own_handler);
@@ -120,6 +149,7 @@ int main(int argc, char** argv) {
   app.add_option("--wait-file", o.wait_file);
   app.add_option("--hold-at", o.hold_at);
   app.add_option("--hold-file", o.hold_file);
+  app.add_flag("--stop-in-copy", o.stop_in_copy);
   app.add_flag("--other-label", o.other_label);
   app.add_flag("--no-finalize", o.no_finalize);
   CLI11_PARSE(app, argc, argv);
@@ -206,7 +236,15 @@ int main(int argc, char** argv) {
         if (at == done) cairn_save(session, o.tag.empty() ? nullptr : o.tag.c_str());
       }
     }
+    if (o.stop_in_copy) {
+      if (trap == nullptr) SetTrap(u);
+      mprotect(trap, page_bytes, PROT_NONE);
+    }
+    const bool save_now = o.save_every > 0 && done % o.save_every == 0;
+    if (save_now && rank == 0) cairn_save(session, nullptr);
     cairn_step(session, o.other_label ? -done : done);
+    if (save_now) cairn_wait(session, 60000);
+    if (o.stop_in_copy) mprotect(trap, page_bytes, PROT_READ | PROT_WRITE);
     if (done == o.exit_at) std::exit(0);
     if (done == o.fork_at && fork() == 0) {
       cairn_session* again = session;
@@ -214,6 +252,11 @@ int main(int argc, char** argv) {
       cairn_finalize(&again);
       cairn_open(nullptr, &again);
       _exit(std::printf("child %d\n", cairn_active(again)) > 0 ? 0 : 1);
+    }
+    if (done == o.clone_at) {
+      const long child = syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+      while (child == 0) pause();
+      std::printf("clone %ld\n", child);
     }
     if (done == o.wait_at) std::printf("waited %d\n", cairn_wait(session, 20000));
     if (HoldsAttempt(o.exit_while_saving)) {

@@ -4,7 +4,10 @@
  *   CAIRN_FAULT_DIR      only calls on this folder and on what lies below it count
  *   CAIRN_FAULT_STATE    a file of 16 bytes that all processes of the step map: calls counted so far, faults given so far (u64 each)
  *   CAIRN_FAULT_TRACE    a file that gets a line "CALL PATH" for each call that counts, before it happens
- *   CAIRN_FAULT_CALLS    which calls count, for example "write,fsync"; absent = all that change something (not "read")
+ *   CAIRN_FAULT_CALLS    which calls count, for example "write,fsync"; absent = all that change something (not "read", nor "open" of
+ *                        what is there)
+ *   CAIRN_FAULT_PATH     a pattern as in fnmatch(3), where * also matches slashes; only calls on paths that match it count. A rename's path is
+ *                        its new name
  *   CAIRN_FAULT_ACTION   what happens at the calls CAIRN_FAULT_FIRST … CAIRN_FAULT_LAST (counted from 1; LAST absent = FIRST):
  *     kill    SIGKILL instead of the call
  *     torn    a write does half, any other call all of its work, then SIGKILL
@@ -12,7 +15,9 @@
  *     late    the call does its work and fails all the same
  *     short   a read or write does half, and says so
  *     hang    the call never comes back
- *     slow    the call first takes 20 ms
+ *     slow    a disk that moves 1 MB in a second: a call takes 1 ms, and 1 us for each byte that it transfers
+ *     stop    SIGSTOP before the call; it goes on at SIGCONT
+ *     stop-after  the call does its work, then SIGSTOP
  *   CAIRN_FAULT_RECORD   a file that gets one line for each call that succeeded, in the order of their effects over all processes;
  *                        fields are separated by tabs: create PATH INO, mkdir PATH INO, write INO OFFSET HEX, truncate INO BYTES,
  *                        allocate INO BYTES, fsync INO, rename FROM TO, link FROM TO, unlink PATH, rmdir PATH
@@ -24,6 +29,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -37,14 +43,29 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum Call { kCreate, kWrite, kFsync, kRename, kLink, kUnlink, kMkdir, kTruncate, kAllocate, kRead, kCalls };
-static const char* const kNames[kCalls] = {"create", "write", "fsync",    "rename",   "link",
-                                           "unlink", "mkdir", "truncate", "allocate", "read"};
+enum Call {
+  kCreate,
+  kWrite,
+  kFsync,
+  kRename,
+  kLink,
+  kUnlink,
+  kMkdir,
+  kTruncate,
+  kAllocate,
+  kRead,
+  kOpen,
+  kCalls
+};
+static const char* const kNames[kCalls] = {"create", "write",    "fsync",    "rename", "link", "unlink",
+                                           "mkdir",  "truncate", "allocate", "read",   "open"};
 
-enum Action { kNone, kKill, kTorn, kFail, kLate, kShort, kHang, kSlow };
-static const char* const kActions[] = {"none", "kill", "torn", "fail", "late", "short", "hang", "slow"};
+enum Action { kNone, kKill, kTorn, kFail, kLate, kShort, kHang, kSlow, kStop, kStopAfter, kActionCount };
+static const char* const kActions[kActionCount] = {"none",  "kill", "torn", "fail", "late",
+                                                   "short", "hang", "slow", "stop", "stop-after"};
 
 /* Constant after Load. */
 static struct {
@@ -55,7 +76,8 @@ static struct {
   uint64_t first, last;
   int error;
   bool counts[kCalls];
-  int record, trace; /* -1 = none */
+  const char* pattern; /* NULL = every path */
+  int record, trace;   /* -1 = none */
 } plan = {.record = -1, .trace = -1};
 
 static pthread_mutex_t record_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -107,9 +129,10 @@ __attribute__((constructor)) static void Load(void) {
   }
   const char* calls = getenv("CAIRN_FAULT_CALLS");
   for (int c = 0; c < kCalls; ++c)
-    plan.counts[c] = calls == NULL ? c != kRead : strstr(calls, kNames[c]) != NULL;
+    plan.counts[c] = calls == NULL ? c != kRead && c != kOpen : strstr(calls, kNames[c]) != NULL;
+  plan.pattern = getenv("CAIRN_FAULT_PATH");
   const char* action = getenv("CAIRN_FAULT_ACTION");
-  for (int a = 0; action != NULL && a <= kSlow; ++a) {
+  for (int a = 0; action != NULL && a < kActionCount; ++a) {
     if (strcmp(action, kActions[a]) == 0) plan.action = (enum Action)a;
   }
   if (action != NULL && plan.action == kNone) Die(action);
@@ -161,9 +184,13 @@ static void Append(int log, const char* text, size_t bytes) {
     Die("write a log");
 }
 
+/* To this thread: a signal to the process may stop another one first, and leave this one some time. */
+static void Stop(void) { syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGSTOP); }
+
 /* Counts the call. May not return. */
 static enum Action Enter(enum Call call, const char* path) {
   if (plan.state == NULL || !plan.counts[call]) return kNone;
+  if (plan.pattern != NULL && fnmatch(plan.pattern, path, 0) != 0) return kNone;
   if (plan.trace >= 0) {
     char line[PATH_MAX + 16];
     Append(plan.trace, line, (size_t)snprintf(line, sizeof line, "%s %s\n", kNames[call], path));
@@ -173,13 +200,19 @@ static enum Action Enter(enum Call call, const char* path) {
   atomic_fetch_add(&plan.state[1], 1);
   if (plan.action == kKill) kill(getpid(), SIGKILL);
   while (plan.action == kHang) pause();
-  if (plan.action == kSlow) usleep(20000);
+  if (plan.action == kSlow) usleep(1000);
+  if (plan.action == kStop) Stop();
   return plan.action;
 }
 
 /* The result of a call that has done its work. */
 static int64_t Leave(enum Action action, int64_t result) {
   if (action == kTorn) kill(getpid(), SIGKILL);
+  if (action == kStopAfter) {
+    const int error = errno;
+    Stop();
+    errno = error;
+  }
   if (action == kLate && result >= 0) {
     errno = plan.error;
     return -1;
@@ -192,7 +225,9 @@ static int Fail(void) {
   return -1;
 }
 
-static size_t Half(enum Action action, size_t bytes) {
+/* How much of a transfer is done; takes the slow disk's time for it. */
+static size_t Share(enum Action action, size_t bytes) {
+  if (action == kSlow) usleep((useconds_t)bytes);
   return (action == kTorn || action == kShort) && bytes > 1 ? bytes / 2 : bytes;
 }
 
@@ -254,9 +289,9 @@ static unsigned long InodeOf(int fd) {
 static int OpenAt(int folder, const char* path, int flags, mode_t mode) {
   char full[PATH_MAX];
   const bool changes = (flags & O_CREAT) != 0 || (flags & O_TRUNC) != 0;
-  if (!changes || !OfPath(folder, path, full))
+  if ((!changes && !plan.counts[kOpen]) || !OfPath(folder, path, full))
     return REAL(int, openat, (int, const char*, int, ...))(folder, path, flags, mode);
-  const enum Action action = Enter(kCreate, full);
+  const enum Action action = Enter(changes ? kCreate : kOpen, full);
   if (action == kFail) return Fail();
   Lock();
   const bool there = access(full, F_OK) == 0;
@@ -291,7 +326,7 @@ EXPORT ssize_t write(int fd, const void* bytes, size_t count) {
   const enum Action action = Enter(kWrite, path);
   if (action == kFail) return Fail();
   Lock();
-  const ssize_t n = REAL(ssize_t, write, (int, const void*, size_t))(fd, bytes, Half(action, count));
+  const ssize_t n = REAL(ssize_t, write, (int, const void*, size_t))(fd, bytes, Share(action, count));
   if (n > 0) RecordBytes(fd, lseek(fd, 0, SEEK_CUR) - n, bytes, (size_t)n);
   Unlock();
   return Leave(action, n);
@@ -305,7 +340,7 @@ EXPORT ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
   if (action == kFail) return Fail();
   Lock();
   const ssize_t n =
-      REAL(ssize_t, pwrite, (int, const void*, size_t, off_t))(fd, bytes, Half(action, count), offset);
+      REAL(ssize_t, pwrite, (int, const void*, size_t, off_t))(fd, bytes, Share(action, count), offset);
   if (n > 0) RecordBytes(fd, offset, bytes, (size_t)n);
   Unlock();
   return Leave(action, n);
@@ -320,7 +355,7 @@ EXPORT ssize_t read(int fd, void* bytes, size_t count) {
     return REAL(ssize_t, read, (int, void*, size_t))(fd, bytes, count);
   const enum Action action = Enter(kRead, path);
   if (action == kFail) return Fail();
-  return Leave(action, REAL(ssize_t, read, (int, void*, size_t))(fd, bytes, Half(action, count)));
+  return Leave(action, REAL(ssize_t, read, (int, void*, size_t))(fd, bytes, Share(action, count)));
 }
 
 EXPORT ssize_t pread(int fd, void* bytes, size_t count, off_t offset) {
@@ -330,7 +365,7 @@ EXPORT ssize_t pread(int fd, void* bytes, size_t count, off_t offset) {
   const enum Action action = Enter(kRead, path);
   if (action == kFail) return Fail();
   return Leave(action,
-               REAL(ssize_t, pread, (int, void*, size_t, off_t))(fd, bytes, Half(action, count), offset));
+               REAL(ssize_t, pread, (int, void*, size_t, off_t))(fd, bytes, Share(action, count), offset));
 }
 EXPORT ssize_t pread64(int fd, void* bytes, size_t count, off64_t offset) {
   return pread(fd, bytes, count, offset);
