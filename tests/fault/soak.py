@@ -83,14 +83,14 @@ def usage(pid):
 
 
 def flat(samples, life):
-    """Threads and descriptors come and go within a save: their least number is what stays."""
+    """Threads and descriptors come and go within a save; what is lost by each save lifts even their least number above the first ones' largest."""
     half = len(samples[WARM:]) // 2
     for rank in range(RANKS):
         early, late = ([sample[rank] for sample in part] for part in (samples[WARM:][:half], samples[WARM:][half:]))
         if not early or not late:
             continue
         for name in ("Threads", "descriptors"):
-            if min(s[name] for s in late) > min(s[name] for s in early):
+            if min(s[name] for s in late) > max(s[name] for s in early):
                 raise Bad("accepted_bad", f"{life}: rank {rank} gathers {name.lower()}: {[s[name] for s in early + late]}")
         grown = statistics.median(s["VmRSS"] for s in late) - statistics.median(s["VmRSS"] for s in early)
         if grown > GROWTH_KB:
