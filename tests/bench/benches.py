@@ -20,6 +20,19 @@ def commit(context):
         yield compare("commit", workload, rounds, Bar(3))
 
 
+def restore(context):
+    for how in ("hot", "cold"):
+        rounds_of = context.rounds_of("bench_restore", context.folder(), context.mib, context.rounds, how)
+        for workload, rounds in rounds_of.items():
+            yield compare("restore", f"{workload}, {how}", rounds, Bar(0.9, at_least=True), speed=True)
+
+
+def amplification(context):
+    """Bytes that all ranks read together, over the unique bytes that they need."""
+    for workload, rounds in context.rounds_of("bench_restore", context.folder(), context.mib, 1, "hot").items():
+        yield Figure("amplification", workload, [one["read_bytes"] / one["needed_bytes"] for one in rounds], Bar(1.05))
+
+
 def step(context):
     ranks, _ = context.ranks(1, "step", "--rounds", context.rounds)
     with ranks:
@@ -119,4 +132,4 @@ def peer_figures(context, name, workload, arrays, elements, peer, ways, stalls):
         peer.close()
 
 
-ALL = {one.__name__: one for one in (stall, commit, step, slowdown, agreement, memory, peers_torch, peers_hpc)}
+ALL = {one.__name__: one for one in (stall, commit, restore, amplification, step, slowdown, agreement, memory, peers_torch, peers_hpc)}
