@@ -1,7 +1,5 @@
 #include "runtime/session/loader.h"
 
-#include <algorithm>
-#include <iterator>
 #include <string_view>
 #include <thread>
 #include <unordered_map>
@@ -55,10 +53,7 @@ Result<std::vector<uint32_t>> MatchArrays(const Layout& layout, const SavedLayou
 }
 
 Layout OnlyRank(const Layout& layout, uint32_t rank) {
-  Layout own{layout.world_size, layout.arrays, {}};
-  std::copy_if(layout.pieces.begin(), layout.pieces.end(), std::back_inserter(own.pieces),
-               [rank](const Piece& piece) { return piece.rank == rank; });
-  return own;
+  return {layout.world_size, layout.arrays, LayoutIndex(layout).PiecesOf(rank)};
 }
 
 // Where each piece of the plan goes. The layout and the items list an array's pieces in the same order.
