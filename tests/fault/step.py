@@ -16,6 +16,7 @@ class Programs:
         self.toy = build / "tests/multiprocess/cairn_toy"
         self.shim = build / "hooks/preload/libcairn_preload.so"
         self.fault = build / "tests/fault/libcairn_fault.so"
+        self.library = build / "tests/fault/library/libcairn.so.1"
 
         # A sanitizer's runtime must come before everything else: in such a build nothing is preloaded.
         cache = build / "CMakeCache.txt"
@@ -51,7 +52,7 @@ class Step:
 
     logs      a folder for the processes' output; one a step
     fault     variables of preload/fault.c for the ranks in `faulty` (all ranks when it is None)
-    settings  CAIRN_… variables
+    settings  CAIRN_… variables; with a fault and without CAIRN_WRITER files are written by pwrite, which preload/fault.c sees
     listen    the address of the host process
     inside    of a rank (None: of the host process), what goes in front of its command
     """
@@ -62,7 +63,8 @@ class Step:
         self.logs.mkdir(parents=True)
         base = clean_environment()
         base["XDG_STATE_HOME"] = str(self.logs / "state")
-        chosen = {"CAIRN_CHECKPOINT": "on", "CAIRN_DIR": str(run_dir), "CAIRN_LOCAL": "none", "CAIRN_STRIKES": "1000"} | (settings or {})
+        chosen = {"CAIRN_CHECKPOINT": "on", "CAIRN_DIR": str(run_dir), "CAIRN_LOCAL": "none", "CAIRN_STRIKES": "1000"} | (
+            {"CAIRN_WRITER": "pwrite"} if fault else {}) | (settings or {})
         host_env = base | chosen | {
             "CAIRN_HOST_JOB": "100", "CAIRN_HOST_STEP": "0", "CAIRN_HOST_RESTART": str(restart), "CAIRN_HOST_NTASKS": str(ranks)}
         self.ranks = []

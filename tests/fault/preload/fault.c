@@ -6,6 +6,7 @@
  *   CAIRN_FAULT_TRACE    a file that gets a line "CALL PATH" for each call that counts, before it happens
  *   CAIRN_FAULT_CALLS    which calls count, for example "write,fsync"; absent = all that change something (not "read", nor "open" of
  *                        what is there)
+ *                        "submit" and "complete", of a block of a save, come from library/write_engine.cc
  *   CAIRN_FAULT_PATH     a pattern as in fnmatch(3), where * also matches slashes; only calls on paths that match it count. A rename's path is
  *                        its new name
  *   CAIRN_FAULT_ACTION   what happens at the calls CAIRN_FAULT_FIRST … CAIRN_FAULT_LAST (counted from 1; LAST absent = FIRST):
@@ -22,7 +23,7 @@
  *                        fields are separated by tabs: create PATH INO, mkdir PATH INO, write INO OFFSET HEX, truncate INO BYTES,
  *                        allocate INO BYTES, fsync INO, rename FROM TO, link FROM TO, unlink PATH, rmdir PATH
  *
- * What goes past libc (io_uring) is not seen. Errors of its own end the process: a fault test that injects nothing must not pass.
+ * What goes past libc (io_uring) is not seen but for "submit" and "complete", at which kill, torn and hang can happen. Errors of its own end the process: a fault test that injects nothing must not pass.
  */
 #define _GNU_SOURCE
 #pragma GCC diagnostic ignored "-Wpedantic" /* statement expressions; dlsym gives functions as objects */
@@ -58,10 +59,13 @@ enum Call {
   kAllocate,
   kRead,
   kOpen,
+  kSubmit,
+  kComplete,
   kCalls
 };
-static const char* const kNames[kCalls] = {"create", "write",    "fsync",    "rename", "link", "unlink",
-                                           "mkdir",  "truncate", "allocate", "read",   "open"};
+static const char* const kNames[kCalls] = {"create", "write",  "fsync",    "rename",   "link",
+                                           "unlink", "mkdir",  "truncate", "allocate", "read",
+                                           "open",   "submit", "complete"};
 
 enum Action { kNone, kKill, kTorn, kFail, kLate, kShort, kHang, kSlow, kStop, kStopAfter, kActionCount };
 static const char* const kActions[kActionCount] = {"none",  "kill", "torn", "fail", "late",
@@ -129,7 +133,7 @@ __attribute__((constructor)) static void Load(void) {
   }
   const char* calls = getenv("CAIRN_FAULT_CALLS");
   for (int c = 0; c < kCalls; ++c)
-    plan.counts[c] = calls == NULL ? c != kRead && c != kOpen : strstr(calls, kNames[c]) != NULL;
+    plan.counts[c] = calls == NULL ? c < kRead : strstr(calls, kNames[c]) != NULL;
   plan.pattern = getenv("CAIRN_FAULT_PATH");
   const char* action = getenv("CAIRN_FAULT_ACTION");
   for (int a = 0; action != NULL && a < kActionCount; ++a) {
@@ -230,6 +234,16 @@ static size_t Share(enum Action action, size_t bytes) {
   if (action == kSlow) usleep((useconds_t)bytes);
   return (action == kTorn || action == kShort) && bytes > 1 ? bytes / 2 : bytes;
 }
+
+/* ---- what library/write_engine.cc says ---- */
+
+__attribute__((visibility("default"))) int cairn_fault_enter(const char* call, int fd) {
+  char path[PATH_MAX];
+  if (!OfOpenFile(fd, path)) return kNone;
+  return Enter(strcmp(call, kNames[kSubmit]) == 0 ? kSubmit : kComplete, path);
+}
+
+__attribute__((visibility("default"))) void cairn_fault_leave(int action) { Leave((enum Action)action, 0); }
 
 /* ---- the record ---- */
 
