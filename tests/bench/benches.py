@@ -20,6 +20,16 @@ def commit(context):
         yield compare("commit", workload, rounds, Bar(3))
 
 
+def drain(context):
+    for workload, rounds in context.rounds_of("bench_drain", context.folder(), context.mib, context.rounds).items():
+        yield compare("drain", workload, rounds, Bar(0.9, at_least=True), speed=True)
+
+
+def small_arrays(context):
+    for workload, rounds in context.rounds_of("bench_drain", context.folder(), "small", context.rounds).items():
+        yield compare("small_arrays", workload, rounds, Bar(0.5, at_least=True), speed=True)
+
+
 def restore(context):
     for how in ("hot", "cold"):
         rounds_of = context.rounds_of("bench_restore", context.folder(), context.mib, context.rounds, how)
@@ -132,4 +142,4 @@ def peer_figures(context, name, workload, arrays, elements, peer, ways, stalls):
         peer.close()
 
 
-ALL = {one.__name__: one for one in (stall, commit, restore, amplification, step, slowdown, agreement, memory, peers_torch, peers_hpc)}
+ALL = {one.__name__: one for one in (stall, drain, small_arrays, commit, restore, amplification, step, slowdown, agreement, memory, peers_torch, peers_hpc)}
