@@ -82,6 +82,17 @@ After ToAfter(const cairn_value& value) {
   }
 }
 
+Writer ToWriter(const cairn_value& value) {
+  switch (value.kind) {
+    case CAIRN_VALUE_IO_URING:
+      return Writer::kIoUring;
+    case CAIRN_VALUE_PWRITE:
+      return Writer::kPwrite;
+    default:
+      return Writer::kAuto;
+  }
+}
+
 }  // namespace
 
 const SettingInfo& GetSettingInfo(SettingId id) { return kInfos[id]; }
@@ -134,6 +145,8 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.boundary_wait = Nanoseconds(value(kSetting_boundary_wait).number);
   settings.save_timeout = Nanoseconds(value(kSetting_save_timeout).number);
   settings.open_within = Nanoseconds(value(kSetting_open_within).number);
+  settings.writer = ToWriter(value(kSetting_writer));
+  settings.drain_limit = static_cast<uint64_t>(value(kSetting_drain_limit).number);
   settings.log = row[kSetting_log].text;
   return settings;
 }

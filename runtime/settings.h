@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "planner/base/status.h"
+#include "runtime/io/write_engine.h"
 
 namespace cairn {
 
@@ -71,6 +72,8 @@ struct Settings {
   int strikes = 3;
   Nanoseconds mtbf{};
   int signal = 0;  // 0 = none
+  Writer writer = Writer::kAuto;
+  uint64_t drain_limit = 0;  // bytes per second and node; 0 = none
   Nanoseconds boundary_wait{};
   Nanoseconds save_timeout{};
   Nanoseconds open_within{};

@@ -32,6 +32,8 @@ static const char* const kForms[] = {
     "auto, requeue, wait or exit[=CODE], with CODE from 0 to 255",
     "a whole number, at least 1",
     "none, USR1, USR2, HUP, ALRM, URG, WINCH, XCPU or PWR, or a number of these or of a real-time signal",
+    "auto, io_uring or pwrite",
+    "none or bytes a second, for example 500MB/s or 1.5GiB/s (kB, MB, GB, KiB, MiB, GiB)",
     "a text",
 };
 
@@ -78,17 +80,23 @@ static int ParseClock(const char* text, int64_t* nanoseconds) {
   return *nanoseconds <= MAX_DURATION_NS ? 0 : -1;
 }
 
-/* <number>[.<fraction>]<unit>. Integer arithmetic: the locale's decimal point must not matter inside a host
- * program. */
-static int ParseUnits(const char* text, int64_t* nanoseconds) {
-  static const struct {
-    const char* name;
-    int64_t ns;
-  } kUnits[] = {{"ms", 1000000},
-                {"s", 1000000000},
-                {"m", INT64_C(60000000000)},
-                {"h", INT64_C(3600000000000)},
-                {"d", INT64_C(86400000000000)}};
+struct unit {
+  const char* name; /* NULL ends a list of them */
+  int64_t scale;
+};
+static const struct unit kTimeUnits[] = {{"ms", 1000000},
+                                         {"s", 1000000000},
+                                         {"m", INT64_C(60000000000)},
+                                         {"h", INT64_C(3600000000000)},
+                                         {"d", INT64_C(86400000000000)},
+                                         {NULL, 0}};
+static const struct unit kRateUnits[] = {{"kB/s", 1000},     {"MB/s", 1000000},  {"GB/s", 1000000000},
+                                         {"KiB/s", 1 << 10}, {"MiB/s", 1 << 20}, {"GiB/s", 1 << 30},
+                                         {NULL, 0}};
+
+/* <number>[.<fraction>]<unit>, at most `max` in all. Integer arithmetic: the locale's decimal point must not
+ * matter inside a host program. */
+static int ParseUnits(const char* text, const struct unit* units, int64_t max, int64_t* out) {
   size_t n = Digits(text);
   int64_t whole;
   if (ParseInteger(text, n, &whole) != 0) return -1;
@@ -99,24 +107,26 @@ static int ParseUnits(const char* text, int64_t* nanoseconds) {
     if (fraction_digits == 0) return -1;
   }
   const char* unit = fraction + fraction_digits;
-  for (size_t i = 0; i < sizeof kUnits / sizeof *kUnits; ++i) {
-    if (strcmp(unit, kUnits[i].name) != 0) continue;
-    if (whole > MAX_DURATION_NS / kUnits[i].ns) return -1;
-    int64_t total = whole * kUnits[i].ns;
-    int64_t scale = kUnits[i].ns;
+  for (; units->name != NULL; ++units) {
+    if (strcmp(unit, units->name) != 0) continue;
+    if (whole > max / units->scale) return -1;
+    int64_t total = whole * units->scale;
+    int64_t scale = units->scale;
     for (size_t k = 0; k < fraction_digits && scale > 0; ++k) {
       int digit = fraction[k] - '0';
       total += digit * (scale / 10) + digit * (scale % 10) / 10;
       scale /= 10;
     }
-    *nanoseconds = total;
-    return total <= MAX_DURATION_NS ? 0 : -1;
+    *out = total;
+    return total <= max ? 0 : -1;
   }
   return -1;
 }
 
 int cairn_duration_parse(const char* text, int64_t* nanoseconds) {
-  return ParseClock(text, nanoseconds) == 0 || ParseUnits(text, nanoseconds) == 0 ? 0 : -1;
+  return ParseClock(text, nanoseconds) == 0 || ParseUnits(text, kTimeUnits, MAX_DURATION_NS, nanoseconds) == 0
+             ? 0
+             : -1;
 }
 
 const char* cairn_trigger_name(int i) { return i >= 0 && i < TRIGGER_COUNT ? kTriggers[i] : NULL; }
@@ -197,6 +207,12 @@ static int ParseSignal(const char* value, struct cairn_value* out) {
   return -1;
 }
 
+static int ParseRate(const char* value, struct cairn_value* out) {
+  if (Is(value, "none")) return Set(out, CAIRN_VALUE_NONE, 0);
+  out->kind = CAIRN_VALUE_NUMBER;
+  return ParseUnits(value, kRateUnits, INT64_MAX / 1024, &out->number) == 0 && out->number > 0 ? 0 : -1;
+}
+
 static int ParseBool(const char* value, struct cairn_value* out) {
   if (*value == '\0' || Is(value, "yes") || Is(value, "on") || Is(value, "1"))
     return Set(out, CAIRN_VALUE_ON, 0);
@@ -237,6 +253,13 @@ static int ParseByType(enum cairn_setting_type type, const char* value, struct c
       return ParseCount(value, out);
     case CAIRN_TYPE_SIGNAL:
       return ParseSignal(value, out);
+    case CAIRN_TYPE_WRITER:
+      if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
+      if (Is(value, "io_uring")) return Set(out, CAIRN_VALUE_IO_URING, 0);
+      if (Is(value, "pwrite")) return Set(out, CAIRN_VALUE_PWRITE, 0);
+      return -1;
+    case CAIRN_TYPE_RATE:
+      return ParseRate(value, out);
     case CAIRN_TYPE_PATH:
     case CAIRN_TYPE_TEXT:
       return *value != '\0' ? Set(out, CAIRN_VALUE_TEXT, 0) : -1;
@@ -269,6 +292,8 @@ static void Hint(enum cairn_setting_type type, const char* value, char* hint, si
     snprintf(hint, size, "Did you mean last=%s?", value);
   } else if (type == CAIRN_TYPE_LOCAL && *value != '\0') {
     snprintf(hint, size, "A relative directory would differ from node to node.");
+  } else if (type == CAIRN_TYPE_RATE && n > 0 && Is(value + n, "")) {
+    snprintf(hint, size, "%s what? %skB/s, %sMB/s or %sGB/s.", value, value, value, value);
   } else if (type == CAIRN_TYPE_SIGNAL && (Is(value, "TERM") || Is(value, "SIGTERM") || Is(value, "15"))) {
     snprintf(hint, size, "TERM means save already.");
   }

@@ -20,6 +20,8 @@
  *   COUNT     integer >= 1
  *   SIGNAL    none | a name with or without SIG | its number. Only signals whose meaning is a program's own:
  *             USR1, USR2, HUP, ALRM, URG, WINCH, XCPU, PWR, and real-time ones by number
+ *   WRITER    auto | io_uring | pwrite
+ *   RATE      none | <number>{kB,MB,GB,KiB,MiB,GiB}/s above 0, with or without a fraction
  *   TEXT      any, not empty
  */
 #ifndef CAIRN_RUNTIME_SETTINGS_VALUE_H_
@@ -53,6 +55,8 @@ enum cairn_setting_type {
   CAIRN_TYPE_AFTER,
   CAIRN_TYPE_COUNT,
   CAIRN_TYPE_SIGNAL,
+  CAIRN_TYPE_WRITER,
+  CAIRN_TYPE_RATE,
   CAIRN_TYPE_TEXT
 };
 
@@ -81,10 +85,12 @@ enum cairn_value_kind {
   CAIRN_VALUE_REQUIRE,
   CAIRN_VALUE_REQUEUE,
   CAIRN_VALUE_WAIT,
+  CAIRN_VALUE_IO_URING,
+  CAIRN_VALUE_PWRITE,
   CAIRN_VALUE_EXIT,  /* number: the exit code */
   CAIRN_VALUE_TIME,  /* number: nanoseconds */
   CAIRN_VALUE_STEPS, /* number: steps */
-  CAIRN_VALUE_NUMBER /* number: a step, a count, permissions, a signal, or bits 1 << i of TRIGGERS in the
+  CAIRN_VALUE_NUMBER /* number: a step, a count, permissions, a signal, bytes a second, or bits 1 << i of TRIGGERS in the
                         order above */
 };
 

@@ -33,6 +33,15 @@ void PrintStatus(const Json& s) {
   const auto step_under_way = s.find("save_step");
   line("save", s.at("save").get<std::string>() +
                    (step_under_way == s.end() ? "" : ", of step " + step_under_way->dump()));
+  if (const auto drain = s.find("drain"); drain != s.end()) {
+    const auto bytes = [&](const char* name) { return FormatBytes(drain->at(name).get<uint64_t>()); };
+    std::string text = bytes("written") + " of " + bytes("bytes") + ", " + bytes("bytes_per_second") + "/s";
+    if (const Json& left = drain->at("seconds_left"); !left.is_null())
+      text += ", " + FormatDuration(Nanoseconds(static_cast<int64_t>(1e9 * left.get<double>()))) + " left";
+    if (const auto writer = drain->at("writer").get<std::string>(); !writer.empty()) text += ", by " + writer;
+    if (!drain->at("limit").is_null()) text += ", at most " + bytes("limit") + "/s a node";
+    line("writing", text);
+  }
   line("interval", s.at("interval").get<std::string>());
   if (const auto fit = s.find("fit"); fit != s.end()) line("fit", fit->get<std::string>());
   line("ending", s.at("ending").get<std::string>());

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <cmath>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -376,6 +377,15 @@ std::string Coordinator::StatusJson() const {
   const DeadlineFacts facts = Stand().facts;
   if (facts.under_way != DeadlineFacts::UnderWay::kNothing) out["save_step"] = facts.boundary;
   if (!ending_.fit_line().empty()) out["fit"] = ending_.fit_line();
+  const bool draining = leader_ && leader_->state() == agreement::LeaderState::kDraining;
+  if (const auto drain = draining ? drain_.Read(leader_->id()) : std::nullopt) {
+    out["drain"] = {{"bytes", drain->bytes},   {"written", drain->written},
+                    {"ranks", drain->ranks},   {"bytes_per_second", std::llround(drain->bytes_per_second)},
+                    {"seconds_left", nullptr}, {"writer", drain->writer},
+                    {"limit", nullptr}};
+    if (drain->left) out["drain"]["seconds_left"] = 1e-9 * static_cast<double>(drain->left->count());
+    if (boot_.settings.drain_limit > 0) out["drain"]["limit"] = boot_.settings.drain_limit;
+  }
   if (!last_failure_.empty()) out["last_failure"] = last_failure_;
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -16,6 +16,7 @@
 #include "runtime/log/log.h"
 #include "runtime/session/bootstrap.h"
 #include "runtime/session/control_desk.h"
+#include "runtime/session/drain_meter.h"
 #include "runtime/session/ending.h"
 #include "runtime/session/host_link.h"
 #include "runtime/session/keeper.h"
@@ -48,6 +49,7 @@ class Coordinator {
   // What arrives.
   void OnToLeader(int from, const std::string& payload);
   void OnSignal(int from, const SignalSeen& signal);
+  void OnDrainSeen(int from, const DrainSeen& seen) { drain_.OnSeen(from, seen); }
   void OnPeer(int rank, PeerState state, const std::string& why);
   void OnHost(uint16_t type, const std::string& payload);
 
@@ -86,6 +88,7 @@ class Coordinator {
   SaveInterval interval_;
   SaveCosts costs_;
   bool idle_ = true;  // no save was under way at the last look
+  DrainMeter drain_;
   ControlDesk desk_;
   std::chrono::steady_clock::time_point requested_{};  // by the user's own signal,
   std::set<int> requesters_;                           // which reached these ranks so far

@@ -153,6 +153,21 @@ void FromJson(const json& in, LeaveOrder& m) {
   m.exit_code = in.at("code").get<int32_t>();
 }
 
+json ToJson(const DrainSeen& m) {
+  return {{"id", m.save_id},
+          {"bytes", m.bytes},
+          {"written", m.written},
+          {"elapsed", m.elapsed_ns},
+          {"writer", m.writer}};
+}
+void FromJson(const json& in, DrainSeen& m) {
+  m.save_id = in.at("id").get<uint64_t>();
+  m.bytes = in.at("bytes").get<uint64_t>();
+  m.written = in.at("written").get<uint64_t>();
+  m.elapsed_ns = in.at("elapsed").get<int64_t>();
+  m.writer = in.at("writer").get<std::string>();
+}
+
 json ToJson(const MemberRecord& m) {
   json shards = json::array();
   for (const ShardRecord& s : m.shards) shards.push_back({s.number, s.bytes, FromHash(s.sums_root)});
@@ -198,6 +213,7 @@ CAIRN_INSTANTIATE(Order)
 CAIRN_INSTANTIATE(Outcome)
 CAIRN_INSTANTIATE(SignalSeen)
 CAIRN_INSTANTIATE(LeaveOrder)
+CAIRN_INSTANTIATE(DrainSeen)
 CAIRN_INSTANTIATE(MemberRecord)
 #undef CAIRN_INSTANTIATE
 

@@ -27,6 +27,9 @@ enum SessionMessage : uint16_t {
   kLeaveMessage = 8,        // leader → all
   kBulkAddressMessage = 9,  // member ↔ member: AddressBook
   kInventoryMessage = 10,   // member → leader
+  kDrainSeenMessage = 11,  // member → leader: at the begin and the end of its drain, and now and then between
+  kHurryMessage =
+      12,  // leader → all, empty: the job is about to end; drains go as fast as they can from now on
 };
 
 // How opening ended, for every member.
@@ -105,6 +108,16 @@ struct LeaveOrder {
   };
   Kind kind = kStay;
   int32_t exit_code = 0;
+};
+
+// How far a member is with its part of a save.
+struct DrainSeen {
+  static constexpr uint16_t kType = kDrainSeenMessage;
+  uint64_t save_id = 0;
+  uint64_t bytes = 0;  // in all
+  uint64_t written = 0;
+  int64_t elapsed_ns = 0;  // since it began
+  std::string writer;      // WriteEngine::name()
 };
 
 // agreement::Record::record: what a member knows of its part of a save.

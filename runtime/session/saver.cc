@@ -95,20 +95,23 @@ void Saver::BeginDrain() {
   pool_.BeginDrain(current_->slot);
   current_->complete = current_->draining = true;
   control_ = std::make_unique<DrainControl>();
+  if (hurried_) control_->Hurry();
+  drain_began_ns_ = NowNs();
 }
 
 Result<MemberRecord> Saver::Drain(const std::string& directory) {
-  const int64_t begin = NowNs();
   MemberRecord record;
-  CAIRN_ASSIGN_OR_RETURN(record.shards,
-                         cairn::Drain(*current_->slot, images_, {directory, options_.mode}, *control_));
+  DrainOptions options{
+      .directory = directory, .mode = options_.mode, .bytes_per_second = options_.drain_limit};
+  options.make_engine = [this] { return MakeWriteEngine(options_.writer); };
+  CAIRN_ASSIGN_OR_RETURN(record.shards, cairn::Drain(*current_->slot, images_, options, *control_));
   for (size_t i = 0; i < items_.blobs().size(); ++i) {
     const RegisteredBlob& blob = items_.blobs()[i];
     record.blobs.emplace(blob.name,
                          std::string(reinterpret_cast<const char*>(this->record().blob(i)), blob.bytes));
   }
   record.stall_ns = stall_ns_;
-  record.drain_ns = NowNs() - begin;
+  record.drain_ns = NowNs() - drain_began_ns_;
   return record;
 }
 
@@ -126,6 +129,20 @@ void Saver::Settle(uint64_t save_id, Worth worth) {
 }
 
 void Saver::CancelDrain() { control_->Cancel(); }
+
+void Saver::Hurry() {
+  hurried_ = true;
+  control_->Hurry();
+}
+
+std::optional<DrainSeen> Saver::seen() const {
+  if (!current_ || !current_->draining) return std::nullopt;
+  return DrainSeen{.save_id = current_->save_id,
+                   .bytes = images_.bytes,
+                   .written = control_->bytes_written(),
+                   .elapsed_ns = NowNs() - drain_began_ns_,
+                   .writer = std::string(control_->writer())};
+}
 
 void Saver::Free() {
   if (*current_->settled == Worth::kNone) {

@@ -1,6 +1,6 @@
 // Saver: one member's own side of a save: its plans, its slots, the copy at the boundary and the drain.
 //
-// Made in cairn_restore, when the merged state is known. Acquire, BeginDrain, DrainEnded, Settle and CancelDrain under the session's mutex; Copy by whichever thread takes
+// Made in cairn_restore, when the merged state is known. Acquire, BeginDrain, DrainEnded, Settle, CancelDrain, Hurry and seen under the session's mutex; Copy by whichever thread takes
 // the snapshot, while the state stands still; Drain on the worker.
 #ifndef CAIRN_RUNTIME_SESSION_SAVER_H_
 #define CAIRN_RUNTIME_SESSION_SAVER_H_
@@ -32,6 +32,8 @@ class Saver {
     bool keeps_layout = false;  // one rank of each node: its folder holds the layout
     LocalTierOptions tier;
     FileMode mode;
+    Writer writer = Writer::kAuto;
+    uint64_t drain_limit = 0;  // bytes per second and rank; 0 = none
   };
 
   // `items` must outlive the saver. An error leaves the job without saves: kOutOfMemory and the tier's errors, with the remedy.
@@ -54,6 +56,10 @@ class Saver {
   void Settle(uint64_t save_id, Worth worth);
   // A drain that still runs is to end soon: the process is leaving.
   void CancelDrain();
+  // This drain and all later ones: as fast as they can.
+  void Hurry();
+  // How far the drain is; nothing while there is none.
+  std::optional<DrainSeen> seen() const;
 
  private:
   struct Current {
@@ -89,6 +95,8 @@ class Saver {
   std::vector<Record> records_;                          // by slot
   std::optional<Current> current_;
   std::unique_ptr<DrainControl> control_ = std::make_unique<DrainControl>();
+  int64_t drain_began_ns_ = 0;
+  bool hurried_ = false;
   int64_t stall_ns_ = 0;
 };
 

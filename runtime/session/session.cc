@@ -87,6 +87,9 @@ Status Session::Connect() {
     fabric_ = std::make_unique<Fabric>(loop_.get(), std::move(options), std::move(callbacks));
     if (boot_.rank == 0) {
       const auto trigger = [this](Trigger reason, Nanoseconds time_left, const std::string& tag) {
+        // A drain under way is hurried as well: this save waits for it.
+        if (reason == kTriggerPreempt || reason == kTriggerTimeLimit)
+          (void)fabric_->Broadcast(kHurryMessage, "");
         Lock lock(mutex_);
         Carry(member_.OnTrigger(reason, time_left, tag), lock);
       };
@@ -118,6 +121,7 @@ bool Session::Leave() {
   if (inside_) return false;
   {
     Lock lock(mutex_);
+    if (saver_) saver_->Hurry();
     changed_.wait_for(lock, kExitDrainBound, [this] { return !member_.has_snapshot(); });
     if (saver_) saver_->CancelDrain();
   }
@@ -264,6 +268,16 @@ Status Session::Prepare(const Order& order) {
   options.keeps_layout = boot_.first_on_node;
   options.tier = Tier();
   options.mode = boot_.settings.mode;
+  options.writer = boot_.settings.writer;
+  // The node's ranks share its limit; those of one node are about equally large.
+  if (boot_.settings.drain_limit > 0) {
+    const auto ranks = static_cast<uint64_t>(std::max(boot_.ranks_on_node, 1));
+    options.drain_limit = std::max<uint64_t>(boot_.settings.drain_limit / ranks, 1);
+  }
+  if (options.writer != Writer::kPwrite) {
+    if (const Status refused = CheckIoUring(); !refused.ok())
+      log_->Debug("files are written by threads: ", refused.message());
+  }
   auto saver = Saver::Make(options, state_, items_);
   const Lock lock(mutex_);
   saver_status_ = saver.status();
@@ -388,6 +402,7 @@ void Session::Carry(agreement::MemberActions actions, Lock& lock) {
       }
     } else if (auto* drain = std::get_if<agreement::StartDrain>(&action)) {
       saver_->BeginDrain();
+      SayDrain();
       worker_->Run([this, order = *drain] { Drain(order); });
     } else if (auto* ended = std::get_if<agreement::Ended>(&action)) {
       End(*ended);
@@ -403,6 +418,7 @@ void Session::Carry(agreement::MemberActions actions, Lock& lock) {
 void Session::Drain(const agreement::StartDrain& order) {
   Result<MemberRecord> record = saver_->Drain(order.attempt);
   Lock lock(mutex_);
+  SayDrain();
   saver_->DrainEnded();
   Carry(member_.OnDrained(order.id, record.ok() ? Result<std::string>(EncodeSessionMessage(*record))
                                                 : Result<std::string>(record.status())),
@@ -453,6 +469,7 @@ Status Session::Wait(std::optional<milliseconds> bound) {
 Status Session::Finalize() {
   const Inside inside(this);
   Lock lock(mutex_);
+  if (saver_) saver_->Hurry();  // the program computes no more
   Carry(member_.OnFinalized(count_.load(), label_), lock);
   Hold(lock);
   return closed_.value_or(OkStatus());
@@ -477,6 +494,15 @@ void Session::OnMessage(int from, uint16_t type, std::string payload) {
       return;
     case kBulkAddressMessage:
       return addresses_.OnMessage(from, payload);
+    case DrainSeen::kType:
+      if (const auto seen = DecodeSessionMessage<DrainSeen>(payload); seen.ok())
+        coordinator_->OnDrainSeen(from, *seen);
+      return;
+    case kHurryMessage: {
+      Lock lock(mutex_);
+      if (saver_) saver_->Hurry();
+      return;
+    }
     case kLeaveMessage:
       if (const auto order = DecodeSessionMessage<LeaveOrder>(payload); order.ok()) OnLeave(*order);
       return;
@@ -539,6 +565,16 @@ void Session::SampleProgress() {
     sampled_count_ = count;
     sampled_at_ = now;
   }
+  // However many ranks there are, the leader hears no more than a thousand of them a second.
+  if (now - drain_said_ < milliseconds(boot_.world_size)) return;
+  drain_said_ = now;
+  Lock lock(mutex_);
+  SayDrain();
+}
+
+void Session::SayDrain() {
+  if (!saver_) return;
+  if (const auto seen = saver_->seen()) SendToLeader(DrainSeen::kType, EncodeSessionMessage(*seen));
 }
 
 agreement::Progress Session::progress() { return {count_.load(std::memory_order_seq_cst), period_}; }

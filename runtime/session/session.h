@@ -107,6 +107,7 @@ class Session {
   void OnSignal();
   void OnLeave(const LeaveOrder& order);
   void SampleProgress();
+  void SayDrain();                                        // to the leader: how far it is; under mutex_
   agreement::Progress progress();                         // loop
   void SendToLeader(uint16_t type, std::string payload);  // any thread
   BulkIdentity Bulk(const std::string& purpose) const;    // this member on the data plane
@@ -151,6 +152,7 @@ class Session {
   int64_t sampled_count_ = 0;
   std::chrono::steady_clock::time_point sampled_at_{};
   Nanoseconds period_{};
+  std::chrono::steady_clock::time_point drain_said_{};
   bool leaving_ = false, departed_ = false;
   std::vector<std::function<void()>> on_departed_;
 

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -103,7 +104,8 @@ class BlockWriter {
         Take(engine->Wait(), *engine);
         continue;
       }
-      if (!gently || MayGo()) SendNext(*engine);
+      if (gently && !ItsTurn(*engine)) continue;
+      SendNext(*engine);
       while (const auto finished = engine->Poll()) Take(*finished, *engine);
     }
   }
@@ -123,10 +125,18 @@ class BlockWriter {
     return {s.data + block * kBlockBytes, BlockBytes(s.sums.file_bytes, block)};
   }
 
-  // Whether the next block may be written now: not when somebody cancelled or hurried instead.
-  bool MayGo() {
-    control_.SleepUntil(pace_.Take(Content(shard_, block_).size(), std::chrono::steady_clock::now()));
-    return !control_.cancelled() && !control_.hurried();
+  // Whether the next block may be written now. If not, waits for its turn, but first for what is in flight.
+  bool ItsTurn(WriteEngine& engine) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!turn_) turn_ = pace_.Take(Content(shard_, block_).size(), now);
+    if (*turn_ > now && engine.in_flight() > 0) {
+      Take(engine.Wait(), engine);
+      return false;
+    }
+    control_.SleepUntil(*turn_);
+    if (control_.cancelled() || control_.hurried()) return false;
+    turn_.reset();
+    return true;
   }
 
   void SendNext(WriteEngine& engine) {
@@ -169,9 +179,10 @@ class BlockWriter {
   const DrainOptions& options_;
   DrainControl& control_;
   Pace pace_;
-  size_t shard_ = 0;        // the next block to be sent,
-  uint64_t block_ = 0;      // in this shard
-  std::vector<Sent> sent_;  // by place, which is the engine's tag
+  size_t shard_ = 0;                     // the next block to be sent,
+  uint64_t block_ = 0;                   // in this shard,
+  std::optional<Pace::TimePoint> turn_;  // and when its turn is
+  std::vector<Sent> sent_;               // by place, which is the engine's tag
   std::vector<size_t> free_;
   Status failure_;
 };

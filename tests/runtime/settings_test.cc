@@ -118,6 +118,8 @@ TEST(CheckSetting, AcceptsEveryDocumentedForm) {
       {kSetting_mtbf, {"24h", "30d", "90m"}},
       {kSetting_signal, {"none", "USR1", "SIGUSR1", "10", "SIGHUP", "34", "64"}},
       {kSetting_save_timeout, {"10m"}},
+      {kSetting_writer, {"auto", "io_uring", "pwrite"}},
+      {kSetting_drain_limit, {"none", "500MB/s", "1.5GiB/s", "1kB/s"}},
       {kSetting_log, {"quiet", "/tmp/log"}},
   };
   for (const auto& [id, values] : cases) {
@@ -139,6 +141,9 @@ TEST(CheckSetting, RefusesEverythingElse) {
       {kSetting_notice, {"", "30", "none"}},
       {kSetting_after, {"", "exit=", "exit=256", "exit=-1", "stay"}},
       {kSetting_max_lives, {"", "0", "-1", "many", "2147483648"}},
+      {kSetting_writer, {"", "aio", "IO_URING"}},
+      {kSetting_drain_limit,
+       {"", "500", "500MB", "0MB/s", "-1MB/s", "1.GB/s", "5mB/s", "99999999999GB/s", "off"}},
       {kSetting_signal, {"", "TERM", "SIGKILL", "9", "usr1", "0", "65", "SIG", "SIG10"}},
   };
   for (const auto& [id, values] : cases) {

@@ -258,12 +258,13 @@ TEST(Drain, IsCancelledWhileItWaitsForItsTurn) {
   });
   options.bytes_per_second = kOneBytePerSecond;
   std::thread canceller([&] {
-    while (blocks == 0) std::this_thread::yield();
+    while (control.bytes_written() == 0) std::this_thread::yield();
     control.Cancel();
   });
   EXPECT_EQ(Drain(*staged.slot, staged.plan, options, control).status().code(), Code::kCancelled);
   canceller.join();
   EXPECT_EQ(blocks, 1);
+  EXPECT_EQ(control.bytes_written(), 4 * kMiB);
 }
 
 int Niceness() { return getpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid))); }
