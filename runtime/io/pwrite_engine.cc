@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/io/thread.h"
+
 namespace cairn {
 namespace {
 
@@ -29,7 +31,7 @@ class PwriteEngine : public WriteEngine {
  public:
   explicit PwriteEngine(int threads) {
     try {
-      for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Main(); });
+      for (int i = 0; i < threads; ++i) threads_.push_back(StartThread("cairn-writer", [this] { Main(); }));
     } catch (const std::system_error&) {
       // As many as there are.
     }

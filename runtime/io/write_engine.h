@@ -7,8 +7,8 @@
 //
 // Ownership: from Submit until Wait returns its tag, a block's memory must not change and its descriptor must stay open: the kernel reads
 // the memory while the caller does something else. The destructor waits for what is in flight.
-// Threads: one thread at a time, from construction to destruction. What an engine runs in the background inherits that thread's priority and
-// signal mask (a worker's: all blocked). In a forked child an engine must not be touched.
+// Threads: one thread at a time, from construction to destruction. What an engine runs in the background inherits that thread's priority
+// and takes no signals. In a forked child an engine must not be touched.
 // Errors: of a block, by its errno. EINTR, EAGAIN and short writes are handled inside: a block is done when all of it is written, or cannot be.
 // What is done is with the kernel, not on the disk: fsync remains the caller's. A store that hangs hangs Wait and the destructor.
 #ifndef CAIRN_RUNTIME_IO_WRITE_ENGINE_H_

@@ -27,9 +27,8 @@ enum SessionMessage : uint16_t {
   kLeaveMessage = 8,        // leader → all
   kBulkAddressMessage = 9,  // member ↔ member: AddressBook
   kInventoryMessage = 10,   // member → leader
-  kDrainSeenMessage = 11,  // member → leader: at the begin and the end of its drain, and now and then between
-  kHurryMessage =
-      12,  // leader → all, empty: the job is about to end; drains go as fast as they can from now on
+  kDrainSeenMessage = 11,   // member → leader: at the begin and the end of its drain, and between
+  kHurryMessage = 12,       // leader → all, empty: the job is about to end; drains at full speed from now on
 };
 
 // How opening ended, for every member.

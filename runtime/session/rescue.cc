@@ -17,7 +17,7 @@ Hash128 ContentOf(const std::vector<ShardRecord>& shards) {
 }  // namespace
 
 Result<std::map<uint32_t, std::string>> RescueShare(const Order& order, const Leftovers& leftovers,
-                                                    FileMode mode) {
+                                                    FileMode mode, Writer writer) {
   std::map<uint32_t, std::string> records;
   if (order.sources.empty()) return records;
   CAIRN_ASSIGN_OR_RETURN(const State state, DecodeState(order.state));
@@ -29,7 +29,9 @@ Result<std::map<uint32_t, std::string>> RescueShare(const Order& order, const Le
     DrainControl control;
     control.Hurry();  // nothing else runs on the node before the restore has ended
     MemberRecord record;
-    CAIRN_ASSIGN_OR_RETURN(record.shards, Drain(*adopted.slot, images, {order.path, mode}, control));
+    const DrainOptions options{
+        .directory = order.path, .mode = mode, .make_engine = [writer] { return MakeWriteEngine(writer); }};
+    CAIRN_ASSIGN_OR_RETURN(record.shards, Drain(*adopted.slot, images, options, control));
     if (adopted.sidecar.state == SlotState::kHashed && ContentOf(record.shards) != adopted.sidecar.content) {
       return Status(Code::kDamage, "the images of rank " + std::to_string(source.rank) + " in " +
                                        source.folder + " are not what was saved: their checksum differs");

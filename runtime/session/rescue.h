@@ -15,7 +15,7 @@ namespace cairn {
 // As Order::kRescue says; what becomes Outcome::records. kDamage: a slot is not whole any more, or its content is not what its sidecar says.
 // Errors else as Drain. Blocking; the application's thread.
 Result<std::map<uint32_t, std::string>> RescueShare(const Order& order, const Leftovers& leftovers,
-                                                    FileMode mode);
+                                                    FileMode mode, Writer writer);
 
 }  // namespace cairn
 

@@ -236,7 +236,8 @@ Status Session::Obey(const Order& order, Outcome* outcome) {
     }
     case Order::kRescue: {
       CAIRN_ASSIGN_OR_RETURN(const Leftovers leftovers, Leftovers::Open(Tier()));
-      CAIRN_ASSIGN_OR_RETURN(outcome->records, RescueShare(order, leftovers, boot_.settings.mode));
+      CAIRN_ASSIGN_OR_RETURN(outcome->records,
+                             RescueShare(order, leftovers, boot_.settings.mode, boot_.settings.writer));
       return OkStatus();
     }
     case Order::kForget: {

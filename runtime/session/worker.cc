@@ -1,21 +1,13 @@
 #include "runtime/session/worker.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <future>
 #include <memory>
 
+#include "runtime/io/thread.h"
+
 namespace cairn {
 
-Worker::Worker() {
-  // The program's signals are for the program's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { Main(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
+Worker::Worker() : thread_(StartThread("cairn-worker", [this] { Main(); })) {}
 
 bool Worker::IsIdle(std::chrono::milliseconds bound) {
   auto reached = std::make_shared<std::promise<void>>();
@@ -43,7 +35,6 @@ void Worker::Run(std::function<void()> task) {
 }
 
 void Worker::Main() {
-  pthread_setname_np(pthread_self(), "cairn-worker");
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return stop_ || !tasks_.empty(); });

@@ -1,7 +1,6 @@
 #include "runtime/staging/drain.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,12 +12,12 @@
 #include <optional>
 #include <span>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "runtime/formats/names.h"
 #include "runtime/formats/sums.h"
 #include "runtime/io/fd.h"
+#include "runtime/io/thread.h"
 #include "runtime/staging/mapping.h"
 
 namespace cairn {
@@ -199,8 +198,7 @@ Status WriteBlocks(std::vector<Shard>& shards, const DrainOptions& options, Drai
   BlockWriter writer(shards, options, control);
   if (!control.hurried()) {
     try {
-      std::thread([&] {
-        pthread_setname_np(pthread_self(), "cairn-drain");
+      StartThread("cairn-drain", [&] {
         YieldToComputeThreads();
         writer.Run(/*gently=*/true);
       }).join();

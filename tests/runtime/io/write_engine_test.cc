@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -257,6 +258,27 @@ TEST(MakeWriteEngine, FallsBackToPwriteWhereIoUringIsForbidden) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(WEXITSTATUS(status), 0) << call;
   }
+}
+
+TEST(PwriteEngine, TakesNoSignals) {
+  const auto engine = MakePwriteEngine(1);
+  const Memory memory(kPage);
+  engine->Submit({-1, memory.Part(0, kPage), 0, 0});
+  EXPECT_EQ(engine->Wait().error, EBADF);  // by now the thread runs, and has its name
+  uint64_t blocked = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    std::string line;
+    std::getline(status, line);
+    if (line != "Name:\tcairn-writer") continue;
+    while (std::getline(status, line)) {
+      if (line.starts_with("SigBlk:")) blocked = std::stoull(line.substr(7), nullptr, 16);
+    }
+  }
+  EXPECT_NE(blocked & (uint64_t{1} << (SIGTERM - 1)), 0u);
+  sigset_t own;
+  pthread_sigmask(SIG_BLOCK, nullptr, &own);
+  EXPECT_EQ(sigismember(&own, SIGTERM), 0);
 }
 
 TEST(MakeWriteEngine, TakesIoUringWhereTheKernelHasIt) {
