@@ -77,7 +77,7 @@ TEST_F(LiveSession, StatusTellsHowFarTheSaveUnderWayIs) {
       {"bytes", 12400000000}, {"written", 3200000000}, {"ranks", 4},      {"bytes_per_second", 850000000},
       {"seconds_left", 10.8}, {"writer", "io_uring"},  {"limit", nullptr}};
   EXPECT_THAT(Ask({"status", run_.path()}, {{"op", "status"}}, status.dump()).out,
-              HasSubstr("save        draining\n"
+              HasSubstr("save        draining, of step 1230\n"
                         "writing     3.2 GB of 12.4 GB, 850.0 MB/s, 10.8 s left, by io_uring\n"));
   status["drain"]["seconds_left"] = nullptr;
   status["drain"]["limit"] = 500000000;
