@@ -44,6 +44,18 @@ ReadLease::~ReadLease() {
   if (file_) (void)RemoveFile(file_->path());
 }
 
+HeldLease::HeldLease(const RunDirectory& dir, const std::string& checkpoint)
+    : beaten_(std::chrono::steady_clock::now()) {
+  auto lease = ReadLease::Take(dir, checkpoint);
+  if (lease.ok()) lease_.emplace(*std::move(lease));
+}
+
+void HeldLease::Keep(BeatWatch::Time now) {
+  if (!lease_ || now - beaten_ < kBeatInterval) return;
+  beaten_ = now;
+  (void)lease_->Beat();
+}
+
 Result<std::set<std::string>> LeaseWatch::Leased(const RunDirectory& dir, BeatWatch::Time now) {
   const Result<std::vector<std::string>> files = ListDirectory(dir.PathOf(names::kLeases));
   if (!files.ok() && files.status().code() != Code::kNotFound) return files.status();

@@ -41,6 +41,20 @@ class ReadLease {
   std::optional<BeatFile> file_;  // nothing once moved from
 };
 
+// The lease of a reader that can do without: in a directory where only its owner may write there is none, and a checkpoint that is pruned
+// meanwhile is reported as gone. One thread.
+class HeldLease {
+ public:
+  HeldLease(const RunDirectory& dir, const std::string& checkpoint);
+
+  // Call it every second or so.
+  void Keep(BeatWatch::Time now);
+
+ private:
+  std::optional<ReadLease> lease_;
+  BeatWatch::Time beaten_;
+};
+
 // The pruner's memory of the leases: which of them move. One for the life of the leader; not thread-safe.
 class LeaseWatch {
  public:

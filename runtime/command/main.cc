@@ -22,6 +22,8 @@ int main(int argc, char** argv) {
   AddLs(&app, &invocation);
   AddShow(&app, &invocation);
   AddVerify(&app, &invocation);
+  AddDiff(&app, &invocation);
+  AddExport(&app, &invocation);
   AddTag(&app, &invocation);
   AddPins(&app, &invocation);
   AddRuns(&app, &invocation);

@@ -10,6 +10,8 @@ namespace cairn {
 void AddLs(CLI::App* app, Invocation* invocation);
 void AddShow(CLI::App* app, Invocation* invocation);
 void AddVerify(CLI::App* app, Invocation* invocation);
+void AddDiff(CLI::App* app, Invocation* invocation);
+void AddExport(CLI::App* app, Invocation* invocation);
 void AddTag(CLI::App* app, Invocation* invocation);
 void AddPins(CLI::App* app, Invocation* invocation);
 void AddRuns(CLI::App* app, Invocation* invocation);

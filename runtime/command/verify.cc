@@ -1,17 +1,15 @@
 #include "runtime/catalog/verify.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <thread>
 
 #include "runtime/catalog/retention.h"
+#include "runtime/command/progress_bar.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/target.h"
 #include "runtime/command/text.h"
@@ -24,50 +22,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-// A bar on a terminal's stderr, redrawn ten times a second.
-class ProgressBar {
- public:
-  explicit ProgressBar(bool shown) : shown_(shown) {}
-  ~ProgressBar() {
-    if (shown_) std::fprintf(stderr, "\r\033[K");
-  }
-
-  void Draw(uint64_t done, uint64_t total, Clock::time_point now) {
-    if (!shown_ || (now - drawn_ < std::chrono::milliseconds(100) && done < total)) return;
-    drawn_ = now;
-    constexpr size_t kCells = 40;
-    const double part = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
-    const auto full = static_cast<size_t>(part * kCells);
-    std::fprintf(stderr, "\r[%s%s] %3.0f %%  %s of %s\033[K", std::string(full, '#').c_str(),
-                 std::string(kCells - full, '.').c_str(), 100 * part, FormatBytes(done).c_str(),
-                 FormatBytes(total).c_str());
-  }
-
- private:
-  const bool shown_;
-  Clock::time_point drawn_;
-};
-
-// Keeps a live run from pruning what is being read. A directory that only its owner may write has no lease
-// from us: then a checkpoint that is pruned meanwhile is reported as gone.
-class Lease {
- public:
-  Lease(const RunDirectory& dir, const std::string& checkpoint) {
-    auto lease = ReadLease::Take(dir, checkpoint);
-    if (lease.ok()) lease_.emplace(*std::move(lease));
-  }
-
-  void Keep(Clock::time_point now) {
-    if (!lease_ || now - beaten_ < kBeatInterval) return;
-    beaten_ = now;
-    (void)lease_->Beat();
-  }
-
- private:
-  std::optional<ReadLease> lease_;
-  Clock::time_point beaten_ = Clock::now();
-};
-
 std::string Where(const Fault& fault) {
   if (fault.bytes == 0) return fault.file;
   return fault.file + ", bytes " + std::to_string(fault.offset) + " to " +
@@ -78,16 +32,15 @@ Result<int> Verify(const std::string& target, int threads, bool json) {
   CAIRN_ASSIGN_OR_RETURN(const Chosen chosen, ChooseCheckpoint(target));
   const std::string& name = chosen.checkpoint.name;
   const Clock::time_point begin = Clock::now();
-  Lease lease(chosen.dir, name);
+  HeldLease lease(chosen.dir, name);
   VerifyReport report;
   {
-    ProgressBar bar(isatty(STDERR_FILENO) != 0);
+    ProgressBar bar;
     VerifyOptions options;
     options.threads = threads;
     options.progress = [&](uint64_t done, uint64_t total) {
-      const Clock::time_point now = Clock::now();
-      lease.Keep(now);
-      bar.Draw(done, total, now);
+      lease.Keep(Clock::now());
+      bar.Draw(done, total);
     };
     CAIRN_ASSIGN_OR_RETURN(report, VerifyCheckpoint(chosen.dir, name, options));
   }

@@ -27,6 +27,14 @@ Json ToJson(const Dims& dims) {
   return array;
 }
 
+Result<std::string> Dump(const Json& json) {
+  try {
+    return json.dump();
+  } catch (const Json::exception& e) {
+    return Status(Code::kInvalid, std::string("a tensor's name is no UTF-8: ") + e.what());
+  }
+}
+
 Status Damage(std::string what) { return {Code::kDamage, "safetensors header: " + std::move(what)}; }
 
 std::string Quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
@@ -101,33 +109,34 @@ Status ApplyShardingInfo(const Json& metadata, std::vector<ParsedShard::Entry>& 
   return OkStatus();
 }
 
-}  // namespace
-
-Result<ShardLayout> LayOutShard(std::span<const ShardTensor> tensors) {
+// Positions in `tensors`, as they lie in the file.
+std::vector<size_t> FileOrder(std::span<const ShardTensor> tensors) {
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return DTypeBytes(tensors[a].dtype) > DTypeBytes(tensors[b].dtype);
   });
+  return order;
+}
 
+// Lays out everything but __metadata__, which is `metadata`.
+Result<ShardLayout> LayOut(std::span<const ShardTensor> tensors, bool empty_allowed, const Json& metadata) {
   ShardLayout layout;
   layout.offsets.resize(tensors.size());
   layout.bytes.resize(tensors.size());
-  Json info = Json::object(), header = Json::object();
-  header[kMetadata] = nullptr;  // comes first
+  Json header = {{kMetadata, metadata}};
   std::set<std::string_view> names;
   uint64_t end = 0;
   // push_back on the underlying vector: operator[] would search all earlier keys.
   auto& header_members = header.get_ref<Json::object_t&>();
-  auto& info_members = info.get_ref<Json::object_t&>();
-  for (size_t i : order) {
+  for (size_t i : FileOrder(tensors)) {
     const ShardTensor& t = tensors[i];
     if (t.fqn.empty() || t.fqn == kMetadata || !names.insert(t.fqn).second) {
       return Status(Code::kInvalid,
                     "tensor name " + Quoted(t.fqn) + " is empty, reserved or occurs twice in one file");
     }
     const auto bytes = CheckedBytes(t.box.extent, t.dtype);
-    if (!bytes || *bytes == 0 || *bytes > static_cast<uint64_t>(INT64_MAX) - end) {
+    if (!bytes || (*bytes == 0 && !empty_allowed) || *bytes > static_cast<uint64_t>(INT64_MAX) - end) {
       return Status(Code::kInvalid, "tensor " + Quoted(t.fqn) + ": extent " + t.box.extent.ToString() +
                                         " is empty or too large");
     }
@@ -136,16 +145,9 @@ Result<ShardLayout> LayOutShard(std::span<const ShardTensor> tensors) {
     header_members.emplace_back(t.fqn, Json{{"dtype", DTypeName(t.dtype)},
                                             {"shape", ToJson(t.box.extent)},
                                             {"data_offsets", {end, end + *bytes}}});
-    info_members.emplace_back(t.fqn, Json{{kSavedOffsets, ToJson(t.box.offset)}});
     end += *bytes;
   }
-  std::string text;
-  try {
-    header[kMetadata] = {{kShardingInfo, info.dump()}, {"DCP_VERSION", "1.0"}, {"format", "pt"}};
-    text = header.dump();
-  } catch (const Json::exception& e) {
-    return Status(Code::kInvalid, std::string("a tensor's name is no UTF-8: ") + e.what());
-  }
+  CAIRN_ASSIGN_OR_RETURN(std::string text, Dump(header));
   const uint64_t begin =
       (kLengthBytes + text.size() + kShardAlignment - 1) / kShardAlignment * kShardAlignment;
   if (begin - kLengthBytes > kMaxHeaderBytes) {
@@ -158,6 +160,23 @@ Result<ShardLayout> LayOutShard(std::span<const ShardTensor> tensors) {
   for (uint64_t& offset : layout.offsets) offset += begin;
   layout.file_bytes = begin + end;
   return layout;
+}
+
+}  // namespace
+
+Result<ShardLayout> LayOutShard(std::span<const ShardTensor> tensors) {
+  Json info = Json::object();
+  for (size_t i : FileOrder(tensors)) {
+    info.get_ref<Json::object_t&>().emplace_back(tensors[i].fqn,
+                                                 Json{{kSavedOffsets, ToJson(tensors[i].box.offset)}});
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::string text, Dump(info));
+  return LayOut(tensors, /*empty_allowed=*/false,
+                {{kShardingInfo, text}, {"DCP_VERSION", "1.0"}, {"format", "pt"}});
+}
+
+Result<ShardLayout> LayOutWhole(std::span<const ShardTensor> tensors) {
+  return LayOut(tensors, /*empty_allowed=*/true, {{"format", "pt"}});
 }
 
 Result<uint64_t> ShardHeaderBytes(std::string_view first_8_bytes, uint64_t file_bytes) {

@@ -40,6 +40,9 @@ struct ShardLayout {
 // for an empty box, and for sizes beyond what the format holds.
 Result<ShardLayout> LayOutShard(std::span<const ShardTensor> tensors);
 
+// The same for whole tensors that leave Cairn: without sharding information, and a tensor may be empty.
+Result<ShardLayout> LayOutWhole(std::span<const ShardTensor> tensors);
+
 struct ParsedShard {
   struct Entry {
     ShardTensor tensor;   // box.offset is 0 where the file has no sharding information

@@ -71,6 +71,8 @@ TEST(Reference, DescribesEveryJsonField) {
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"ls", run.path()},
                                                     {"show", run.path()},
                                                     {"verify", run.path()},
+                                                    {"diff", run.path(), run.path()},
+                                                    {"export", run.path(), "--to", "hf", NewFolder()},
                                                     {"tag", run.path(), "best"},
                                                     {"pin", run.path()},
                                                     {"why", run.path()},

@@ -1,0 +1,105 @@
+#include "runtime/interop/export.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/command/progress_bar.h"
+#include "runtime/command/state.h"
+#include "runtime/command/subcommands.h"
+#include "runtime/command/text.h"
+#include "runtime/interop/name_map.h"
+#include "runtime/io/file.h"
+#include "runtime/staging/memory_room.h"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ExportRequest {
+  std::string target, to, out, names;
+  uint64_t file_limit = 5'000'000'000;
+};
+
+Result<NameMap> ReadNames(const std::string& path) {
+  if (path.empty()) return NameMap();
+  constexpr uint64_t kMaxBytes = 64 << 20;
+  CAIRN_ASSIGN_OR_RETURN(const std::string text, ReadAll(path, kMaxBytes));
+  Result<NameMap> names = NameMap::Parse(text);
+  if (!names.ok()) return names.status().Annotate(path);
+  return names;
+}
+
+Result<int> RunExport(const ExportRequest& request, bool json) {
+  CAIRN_ASSIGN_OR_RETURN(const NameMap names, ReadNames(request.names));
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointSource> source, OpenCheckpoint(request.target));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<NamedArray> arrays, ApplyNames(names, source->arrays()));
+  Exported exported;
+  {
+    ProgressBar bar;
+    const Progress progress = [&](uint64_t done, uint64_t total) { bar.Draw(done, total); };
+    if (request.to == "safetensors") {
+      CAIRN_ASSIGN_OR_RETURN(exported, ExportSafetensors(*source, arrays, request.out, progress));
+    } else {
+      CAIRN_ASSIGN_OR_RETURN(exported,
+                             ExportHuggingFace(*source, arrays, request.out, request.file_limit, progress));
+    }
+  }
+  std::vector<std::string> reversed;
+  for (const NamedArray& named : arrays) {
+    if (source->arrays()[named.array].fortran) reversed.push_back(named.name);
+  }
+  const std::string& checkpoint = source->checkpoint().name;
+  if (json) {
+    PrintJson({{"checkpoint", checkpoint},
+               {"format", request.to},
+               {"path", exported.path},
+               {"files", exported.files},
+               {"bytes", exported.bytes},
+               {"arrays", arrays.size()},
+               {"reversed", reversed},
+               {"left_out", source->others()}});
+    return kExitGood;
+  }
+  std::printf("%s: %s, %s, from %s\n", exported.path.c_str(), Count(arrays.size(), "array").c_str(),
+              FormatBytes(exported.bytes).c_str(), checkpoint.c_str());
+  if (!reversed.empty()) {
+    std::printf("in Fortran order, so their dimensions are reversed there: %s\n", Join(reversed).c_str());
+  }
+  if (const auto others = source->others(); !others.empty()) {
+    std::printf("left out, since they are no arrays: %s\n", Join(others).c_str());
+  }
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddExport(CLI::App* app, Invocation* invocation) {
+  auto request = std::make_shared<ExportRequest>();
+  CLI::App* sub = AddSubcommand(
+      app, invocation, "export",
+      "Write the arrays of a checkpoint in a format of others, byte for byte. Every block is checked while\n"
+      "it is read. OUT appears when it is whole and durable; it must not be there before.\n"
+      "  safetensors  one file\n"
+      "  hf           a folder of model-0000I-of-0000N.safetensors and model.safetensors.index.json",
+      "cairn export /scratch/me/run7@best --to hf /scratch/me/model --names names.json",
+      [=] { return RunExport(*request, invocation->json); });
+  sub->add_option("DIR[@STEP|@TAG]", request->target, "which checkpoint; without @ the newest")
+      ->required()
+      ->type_name("");
+  sub->add_option("OUT", request->out, "the file or folder to make")->required()->type_name("");
+  sub->add_option("--to", request->to, "the format")
+      ->required()
+      ->check(CLI::IsMember({"safetensors", "hf"}))
+      ->type_name("safetensors|hf");
+  sub->add_option("--names", request->names,
+                  R"(JSON object of new names: {"model.*": "*", "optim.*": null}; null leaves out)")
+      ->type_name("FILE");
+  sub->add_option("--file-limit", request->file_limit, "hf: bytes of arrays in one file, 5GB by default")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->type_name("SIZE");
+}
+
+}  // namespace cairn

@@ -1,0 +1,33 @@
+#include "runtime/command/state.h"
+
+#include <filesystem>
+
+#include "runtime/command/target.h"
+#include "runtime/formats/names.h"
+#include "runtime/interop/safetensors_file.h"
+
+namespace cairn {
+
+namespace fs = std::filesystem;
+
+Result<std::unique_ptr<CheckpointSource>> OpenCheckpoint(const std::string& text) {
+  CAIRN_ASSIGN_OR_RETURN(const Chosen chosen, ChooseCheckpoint(text));
+  return CheckpointSource::Open(chosen.dir, chosen.checkpoint.name);
+}
+
+Result<State> OpenState(const std::string& text) {
+  std::error_code error;
+  const fs::path path = fs::absolute(text, error).lexically_normal();
+  if (error) return Status::FromErrno(error.value(), "find " + text);
+  const bool is_foreign_folder = fs::is_directory(path, error) && !fs::exists(path / names::kRun, error) &&
+                                 !fs::exists(path / names::kManifest, error);
+  if (fs::is_regular_file(path, error) || is_foreign_folder) {
+    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<ArraySource> source, OpenSafetensors(path));
+    return State{path, std::move(source)};
+  }
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointSource> source, OpenCheckpoint(text));
+  std::string folder = source->checkpoint().path;
+  return State{std::move(folder), std::move(source)};
+}
+
+}  // namespace cairn

@@ -1,0 +1,124 @@
+#include "runtime/interop/diff.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/interop/checkpoint_source.h"
+#include "tests/runtime/hex.h"
+#include "tests/runtime/interop/made_run.h"
+
+namespace cairn {
+namespace {
+
+using Kind = ArrayDiff::Kind;
+
+Difference Of(DType dtype, const std::string& a, const std::string& b) {
+  const std::string left = FromHex(a), right = FromHex(b);
+  Difference difference;
+  Compare(dtype, std::as_bytes(std::span(left)), std::as_bytes(std::span(right)), &difference);
+  return difference;
+}
+
+struct Case {
+  DType dtype;
+  const char *a, *b;  // one element, little-endian
+  double max_abs, max_rel;
+};
+
+TEST(Compare, ReadsEveryElementType) {
+  const std::vector<Case> cases = {
+      {DType::kBool, "00", "01", 1, 1},
+      {DType::kU8, "ff", "7f", 128, 128.0 / 255},
+      {DType::kI8, "ff", "01", 2, 2},                // -1 and 1
+      {DType::kF8E4M3, "38", "40", 1, 0.5},          // 1 and 2
+      {DType::kF8E4M3, "01", "00", 0.001953125, 1},  // 2^-9, the smallest
+      {DType::kF8E4M3, "7e", "fe", 896, 2},          // 448 and -448
+      {DType::kF8E5M2, "3c", "40", 1, 0.5},          // 1 and 2
+      {DType::kF8E5M2, "7b", "00", 57344, 1},        // the greatest
+      {DType::kI16, "0080", "ff7f", 65535, 65535.0 / 32768},
+      {DType::kU16, "ffff", "0000", 65535, 1},
+      {DType::kF16, "003c", "0040", 1, 0.5},
+      {DType::kF16, "0100", "0000", 5.9604644775390625e-08, 1},  // 2^-24, the smallest
+      {DType::kBF16, "803f", "0040", 1, 0.5},
+      {DType::kI32, "feffffff", "02000000", 4, 2},
+      {DType::kU32, "ffffffff", "feffffff", 1, 1 / 4294967295.0},
+      {DType::kF32, "0000803f", "00000040", 1, 0.5},
+      {DType::kF64, "000000000000f03f", "0000000000000040", 1, 0.5},
+      {DType::kI64, "ffffffffffffff7f", "feffffffffffff7f", 1, 1 / 9223372036854775807.0},
+      {DType::kU64, "ffffffffffffffff", "feffffffffffffff", 1, 1 / 18446744073709551615.0},
+      {DType::kC64, "0000803f00000040", "0000803f00000000", 2, 1},  // 1+2i and 1
+  };
+  for (const Case& c : cases) {
+    const Difference d = Of(c.dtype, c.a, c.b);
+    EXPECT_EQ(d.differing, 1U) << DTypeName(c.dtype) << c.a;
+    EXPECT_EQ(d.not_finite, 0U) << DTypeName(c.dtype) << c.a;
+    EXPECT_DOUBLE_EQ(d.max_abs, c.max_abs) << DTypeName(c.dtype) << c.a;
+    EXPECT_DOUBLE_EQ(d.max_rel, c.max_rel) << DTypeName(c.dtype) << c.a;
+  }
+}
+
+TEST(Compare, KeepsNanAndInfinityOutOfTheMaxima) {
+  for (const auto& [dtype, a, b] : std::vector<std::tuple<DType, const char*, const char*>>{
+           {DType::kF32, "0000c07f0000803f", "0000803f0000803f"},  // NaN
+           {DType::kF32, "0000807f0000803f", "0000803f0000803f"},  // infinity
+           {DType::kF8E4M3, "7f", "38"},                           // NaN
+           {DType::kF8E5M2, "7c", "3c"},                           // infinity
+           {DType::kBF16, "807f", "803f"}}) {                      // infinity
+    const Difference d = Of(dtype, a, b);
+    EXPECT_EQ(d.differing, 1U);
+    EXPECT_EQ(d.not_finite, 1U);
+    EXPECT_EQ(d.max_abs, 0);
+  }
+}
+
+TEST(Compare, TakesEqualBitsAsEqualAlsoOfNan) {
+  EXPECT_EQ(Of(DType::kF32, "0000c07f", "0000c07f").differing, 0U);
+  const Difference zeros = Of(DType::kF32, "00000000", "00000080");  // 0 and -0
+  EXPECT_EQ(zeros.differing, 1U);
+  EXPECT_EQ(zeros.max_abs, 0);
+  EXPECT_EQ(zeros.max_rel, 0);
+}
+
+std::vector<ArrayDiff> DiffOf(const MadeRun& a, const MadeRun& b) {
+  const auto left = CheckpointSource::Open(a.dir(), a.checkpoint());
+  const auto right = CheckpointSource::Open(b.dir(), b.checkpoint());
+  EXPECT_TRUE(left.ok() && right.ok());
+  auto diffs = Diff(**left, **right, nullptr);
+  EXPECT_TRUE(diffs.ok()) << diffs.status().message();
+  return diffs.ok() ? *diffs : std::vector<ArrayDiff>();
+}
+
+TEST(Diff, FindsTheSameStateInAnotherLayoutEqual) {
+  const MadeRun a(AllKinds());
+  std::vector<MadeArray> recut = a.arrays();
+  for (MadeArray& array : recut) array.boxes.clear();
+  const MadeRun b(std::move(recut));
+  const std::vector<ArrayDiff> diffs = DiffOf(a, b);
+  ASSERT_EQ(diffs.size(), AllKinds().size());
+  for (const ArrayDiff& diff : diffs) EXPECT_EQ(diff.kind, Kind::kEqual) << diff.name;
+}
+
+TEST(Diff, NamesWhatDiffersWhatHasAnotherFormAndWhatIsMissing) {
+  const std::string one = FromHex("0000803f"), two = FromHex("00000040");
+  const MadeRun a({{{"same", DType::kF32, false, {2}}, one + two, {}},
+                   {{"changed", DType::kF32, false, {2}}, one + one, {}},
+                   {{"reshaped", DType::kF32, false, {2}}, "", {}},
+                   {{"gone", DType::kF32, false, {2}}, "", {}}});
+  const MadeRun b({{{"new", DType::kF32, false, {2}}, "", {}},
+                   {{"reshaped", DType::kF32, false, {2, 1}}, "", {}},
+                   {{"changed", DType::kF32, false, {2}}, one + two, {}},
+                   {{"same", DType::kF32, false, {2}}, one + two, {}}});
+  const std::vector<ArrayDiff> diffs = DiffOf(a, b);
+  ASSERT_EQ(diffs.size(), 5U);
+  EXPECT_EQ(diffs[0].kind, Kind::kEqual);
+  EXPECT_EQ(diffs[1].kind, Kind::kDiffers);
+  EXPECT_EQ(diffs[1].difference.differing, 1U);
+  EXPECT_EQ(diffs[1].difference.max_abs, 1);
+  EXPECT_EQ(diffs[2].kind, Kind::kOtherForm);
+  EXPECT_EQ(diffs[2].forms, "F32 [2] and F32 [2, 1]");
+  EXPECT_EQ(diffs[3].kind, Kind::kOnlyInA);
+  EXPECT_EQ(diffs[4].kind, Kind::kOnlyInB);
+  EXPECT_EQ(diffs[4].name, "new");
+}
+
+}  // namespace
+}  // namespace cairn

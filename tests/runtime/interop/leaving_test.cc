@@ -1,0 +1,183 @@
+// `cairn export` and `cairn diff`, the programs, against the formats' own libraries.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/formats/names.h"
+#include "tests/runtime/command/program.h"
+#include "tests/runtime/interop/made_run.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+std::string Python() {
+  const char* python = std::getenv("CAIRN_TEST_PYTHON");
+  return python != nullptr ? python : "python3";
+}
+
+bool HasModules(const std::string& modules) {
+  return std::system((Python() + " -c 'import " + modules + "' 2>/dev/null").c_str()) == 0;
+}
+
+// Puts each array's bytes into a file of its name, for a Python that compares.
+std::string WriteExpected(const MadeRun& run) {
+  const std::string folder = NewFolder();
+  for (const MadeArray& array : run.arrays()) WriteText(folder + "/" + array.spec.name, array.bytes);
+  return folder;
+}
+
+bool RunPython(const std::string& script, const std::string& arguments) {
+  const std::string path = NewFolder() + "/check.py";
+  WriteText(path, script);
+  return std::system((Python() + " " + path + " " + arguments).c_str()) == 0;
+}
+
+TEST(CairnExport, WritesAFileThatEqualsTheCheckpoint) {
+  const MadeRun run(AllKinds());
+  const std::string out = NewFolder() + "/new/all.safetensors";
+  const Outcome made = RunCairn({"export", run.path(), "--to", "safetensors", out});
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr(out + ": 14 arrays"));
+  EXPECT_THAT(made.out, HasSubstr("in Fortran order, so their dimensions are reversed there: field\n"));
+  EXPECT_THAT(made.out, HasSubstr("left out, since they are no arrays: blob rng\n"));
+  const Outcome diff = RunCairn({"diff", run.path(), out});
+  EXPECT_EQ(diff.code, 0) << diff.out << diff.err;
+  EXPECT_EQ(diff.out, "14 of 14 arrays equal\n");
+}
+
+TEST(CairnExport, WritesWhatTheSafetensorsLibraryReads) {
+  if (!HasModules("numpy, safetensors"))
+    GTEST_SKIP() << Python() << " lacks safetensors or numpy; set CAIRN_TEST_PYTHON";
+  std::vector<MadeArray> arrays = AllKinds();
+  std::erase_if(arrays, [](const MadeArray& a) {  // numpy has no such types
+    return a.spec.dtype == DType::kBF16 || a.spec.dtype == DType::kF8E4M3 || a.spec.dtype == DType::kF8E5M2;
+  });
+  const MadeRun run(std::move(arrays));
+  const std::string out = NewFolder() + "/all.safetensors";
+  ASSERT_EQ(RunCairn({"export", run.path(), "--to", "safetensors", out}).code, 0);
+  EXPECT_TRUE(RunPython(R"(
+import os, sys
+from safetensors.numpy import load_file
+found = load_file(sys.argv[1])
+assert set(found) == set(os.listdir(sys.argv[2])), found.keys()
+for name, array in found.items():
+    assert array.tobytes() == open(os.path.join(sys.argv[2], name), "rb").read(), name
+assert found["model.w"].shape == (6, 8) and found["optim.lr"].shape == () and found["model.none"].shape == (0, 4)
+)",
+                        out + " " + WriteExpected(run)));
+}
+
+TEST(CairnExport, WritesAFolderThatPyTorchReadsAsOneCheckpoint) {
+  if (!HasModules("torch, safetensors")) GTEST_SKIP() << Python() << " lacks torch; set CAIRN_TEST_PYTHON";
+  std::vector<MadeArray> arrays = AllKinds();
+  std::erase_if(arrays, [](const MadeArray& a) {  // its HuggingFaceStorageReader knows no bool and no fp8
+    return a.spec.dtype == DType::kBool || a.spec.dtype == DType::kF8E4M3 || a.spec.dtype == DType::kF8E5M2;
+  });
+  const MadeRun run(std::move(arrays));
+  const std::string out = NewFolder() + "/hf";
+  ASSERT_EQ(RunCairn({"export", run.path(), "--to", "hf", "--file-limit", "100", out}).code, 0);
+  EXPECT_TRUE(RunPython(R"(
+import json, os, sys, torch
+import torch.distributed.checkpoint as dcp
+from safetensors import safe_open
+index = json.load(open(sys.argv[1] + "/model.safetensors.index.json"))
+state, total = {}, 0
+for name, file in index["weight_map"].items():
+    with safe_open(sys.argv[1] + "/" + file, framework="pt") as f:
+        tensor = f.get_tensor(name)
+    total += tensor.numel() * tensor.element_size()
+    state[name] = torch.zeros_like(tensor)
+assert index["metadata"]["total_size"] == total
+assert set(state) == set(os.listdir(sys.argv[2])) and len(set(index["weight_map"].values())) > 3
+dcp.load(state, storage_reader=dcp.HuggingFaceStorageReader(sys.argv[1]), no_dist=True)
+for name, tensor in state.items():
+    expected = open(os.path.join(sys.argv[2], name), "rb").read()
+    assert tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() == expected, name
+)",
+                        out + " " + WriteExpected(run)));
+}
+
+TEST(CairnExport, KeepsFilesOfAFolderBelowTheLimit) {
+  const MadeRun run({{{"a", DType::kU8, false, {60}}, "", {}},
+                     {{"b", DType::kU8, false, {40}}, "", {}},
+                     {{"c", DType::kU8, false, {500}}, "", {}},
+                     {{"d", DType::kU8, false, {1}}, "", {}}});
+  const std::string out = NewFolder() + "/hf";
+  const auto made =
+      RunCairn({"export", run.path(), "--to", "hf", "--file-limit", "100", out, "--json"}).Json();
+  EXPECT_EQ(made["files"],
+            (std::vector<std::string>{"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
+                                      "model-00003-of-00003.safetensors", "model.safetensors.index.json"}));
+  const auto index = nlohmann::json::parse(ReadText(out + "/model.safetensors.index.json"));
+  EXPECT_EQ(index["metadata"]["total_size"], 601);
+  EXPECT_EQ(index["weight_map"]["b"], "model-00001-of-00003.safetensors");
+  EXPECT_EQ(index["weight_map"]["d"], "model-00003-of-00003.safetensors");
+  EXPECT_EQ(RunCairn({"diff", run.path(), out}).code, 0);
+}
+
+TEST(CairnExport, GivesArraysTheNamesOfTheFile) {
+  const MadeRun run(AllKinds());
+  const std::string folder = NewFolder();
+  WriteText(folder + "/names.json", R"({"model.*": "*", "optim.*": null, "field": null})");
+  const auto made = RunCairn({"export", run.path(), "--to", "hf", folder + "/hf", "--names",
+                              folder + "/names.json", "--json"})
+                        .Json();
+  EXPECT_EQ(made["arrays"], 7);
+  EXPECT_EQ(made["files"], std::vector<std::string>{"model.safetensors"});
+  const std::string header = ReadText(folder + "/hf/model.safetensors").substr(8, 700);
+  EXPECT_THAT(header, HasSubstr(R"("columns":{"dtype":"BF16","shape":[5,7])"));
+}
+
+TEST(CairnExport, LeavesNothingBehindOfADamagedCheckpoint) {
+  const MadeRun run(AllKinds());
+  const std::string shard = run.path() + "/" + run.checkpoint() + "/" + names::Shard(1);
+  std::string bytes = ReadText(shard);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  WriteText(shard, bytes);
+  const std::string folder = NewFolder();
+  for (const char* format : {"safetensors", "hf"}) {
+    const Outcome made = RunCairn({"export", run.path(), "--to", format, folder + "/out"});
+    EXPECT_EQ(made.code, 1);
+    EXPECT_THAT(made.err, HasSubstr(shard + ": block 0"));
+    EXPECT_TRUE(fs::is_empty(folder)) << format;
+  }
+}
+
+TEST(CairnExport, RefusesToReplaceWhatIsThere) {
+  const MadeRun run(AllKinds());
+  const std::string out = NewFolder() + "/there";
+  WriteText(out, "precious");
+  for (const char* format : {"safetensors", "hf"}) {
+    const Outcome made = RunCairn({"export", run.path(), "--to", format, out});
+    EXPECT_EQ(made.code, 1);
+    EXPECT_EQ(made.err, "cairn: " + out + " is there already: name a new one\n");
+  }
+  EXPECT_EQ(ReadText(out), "precious");
+}
+
+TEST(CairnDiff, ExitsOneAndSaysHowMuchDiffers) {
+  const MadeRun a({{{"w", DType::kF32, false, {2}}, std::string("\0\0\x80\x3f\0\0\x80\x3f", 8), {}},
+                   {{"same", DType::kU8, false, {3}}, "abc", {}}});
+  const MadeRun b({{{"w", DType::kF32, false, {2}}, std::string("\0\0\x80\x3f\0\0\0\x40", 8), {}},
+                   {{"same", DType::kU8, false, {3}}, "abc", {}}});
+  const Outcome diff = RunCairn({"diff", a.path(), b.path() + "@100"});
+  EXPECT_EQ(diff.code, 1);
+  EXPECT_EQ(diff.out,
+            "ARRAY  DTYPE  SHAPE  RESULT   DIFFERING  MAX ABS  MAX REL\n"
+            "w      F32    [2]    differs          1        1      0.5\n"
+            "\n"
+            "1 of 2 arrays equal\n");
+  const auto json = RunCairn({"diff", "--json", a.path(), b.path()}).Json();
+  EXPECT_EQ(json["equal"], false);
+  EXPECT_EQ(json["arrays"][0]["max_rel"], 0.5);
+  EXPECT_EQ(json["arrays"][1]["result"], "equal");
+}
+
+}  // namespace
+}  // namespace cairn
