@@ -23,19 +23,33 @@ constexpr std::string_view kKind = "run";
 Result<RunInfo> ReadRun(const std::string& path) {
   CAIRN_ASSIGN_OR_RETURN(const Json members, ReadSealed(path, kKind));
   JsonFields fields(members, path);
-  const RunInfo info{fields.String("id"), fields.String("name"), fields.String("created")};
+  RunInfo info{fields.String("id"), fields.String("name"), fields.String("created"), {}};
   CAIRN_RETURN_IF_ERROR(fields.status());
+  if (members.contains("origin")) {
+    JsonFields origin(fields.Object("origin"), path + ", origin");
+    info.origin = Origin{origin.String("format"), origin.String("path"), origin.String("run_id"),
+                         origin.String("checkpoint")};
+    CAIRN_RETURN_IF_ERROR(fields.status());
+    CAIRN_RETURN_IF_ERROR(origin.status());
+  }
   return info;
 }
 
 }  // namespace
 
-Result<RunDirectory> RunDirectory::Open(const std::string& path, const std::string& name, FileMode mode) {
+Result<RunDirectory> RunDirectory::Open(const std::string& path, const std::string& name, FileMode mode,
+                                        const std::optional<Origin>& origin) {
   CAIRN_RETURN_IF_ERROR(MakeDirectories(path, mode));
   const std::string run = path + "/" + std::string(names::kRun);
   Result<RunInfo> info = ReadRun(run);
   if (!info.ok() && info.status().code() == Code::kNotFound) {
-    const Json members = {{"id", RandomHex(16)}, {"name", name}, {"created", UtcNow()}};
+    Json members = {{"id", RandomHex(16)}, {"name", name}, {"created", UtcNow()}};
+    if (origin) {
+      members["origin"] = {{"format", origin->format},
+                           {"path", origin->path},
+                           {"run_id", origin->run_id},
+                           {"checkpoint", origin->checkpoint}};
+    }
     CAIRN_ASSIGN_OR_RETURN(const std::string text, SealJson(kKind, members));
     const Status made = CreateExclusive(run, text, mode);
     if (!made.ok() && made.code() != Code::kExists) return made;

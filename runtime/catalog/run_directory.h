@@ -6,6 +6,7 @@
 #ifndef CAIRN_RUNTIME_CATALOG_RUN_DIRECTORY_H_
 #define CAIRN_RUNTIME_CATALOG_RUN_DIRECTORY_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,11 +15,22 @@
 
 namespace cairn {
 
+// From what a run was made, when its first checkpoint is not its own: a fork or an import.
+struct Origin {
+  std::string format;      // "cairn", "dcp", "hf", "safetensors"
+  std::string path;        // absolute, of that run's directory, or of the file or folder
+  std::string run_id;      // of a fork: of that run; else ""
+  std::string checkpoint;  // of a fork: its name; else ""
+
+  friend bool operator==(const Origin&, const Origin&) = default;
+};
+
 // What RUN holds. It is written once and stays the same over all lives.
 struct RunInfo {
   std::string id;       // 16 random hex digits
   std::string name;     // what the user called it; for people
   std::string created;  // UTC, RFC 3339
+  std::optional<Origin> origin;
 
   friend bool operator==(const RunInfo&, const RunInfo&) = default;
 };
@@ -28,7 +40,8 @@ class RunDirectory {
   // Opens the run in `path` (absolute), making the folder and RUN when they are not there; of several that do
   // so at once one makes the run and all open the same. `mode` is for every durable file that is made through
   // this object. kDamage when RUN cannot be read as such.
-  static Result<RunDirectory> Open(const std::string& path, const std::string& name, FileMode mode = {});
+  static Result<RunDirectory> Open(const std::string& path, const std::string& name, FileMode mode = {},
+                                   const std::optional<Origin>& origin = {});
 
   // Opens what is there, for reading; kNotFound when the folder holds no RUN.
   static Result<RunDirectory> OpenExisting(const std::string& path);

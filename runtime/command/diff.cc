@@ -109,7 +109,8 @@ void AddDiff(CLI::App* app, Invocation* invocation) {
   CLI::App* diff = AddSubcommand(
       app, invocation, "diff",
       "Compare the arrays of two checkpoints, element by element, however either is cut into files. A and\n"
-      "B are each DIR[@STEP|@TAG], a safetensors file, or a folder of them. Exits 1 when anything differs.\n"
+      "B are each DIR[@STEP|@TAG], a safetensors file, a folder of them, or a folder of\n"
+      "torch.distributed.checkpoint. Exits 1 when anything differs.\n"
       "Equal means equal bits; MAX ABS and MAX REL are the greatest differences of finite elements.",
       "cairn diff /scratch/me/run7@1200 /scratch/me/run7@1400",
       [=] { return RunDiff(*a, *b, *all, invocation->json); });

@@ -5,12 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "runtime/command/names_file.h"
 #include "runtime/command/progress_bar.h"
 #include "runtime/command/state.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/text.h"
-#include "runtime/interop/name_map.h"
-#include "runtime/io/file.h"
+#include "runtime/interop/dcp.h"
 #include "runtime/staging/memory_room.h"
 
 namespace cairn {
@@ -23,15 +23,6 @@ struct ExportRequest {
   uint64_t file_limit = 5'000'000'000;
 };
 
-Result<NameMap> ReadNames(const std::string& path) {
-  if (path.empty()) return NameMap();
-  constexpr uint64_t kMaxBytes = 64 << 20;
-  CAIRN_ASSIGN_OR_RETURN(const std::string text, ReadAll(path, kMaxBytes));
-  Result<NameMap> names = NameMap::Parse(text);
-  if (!names.ok()) return names.status().Annotate(path);
-  return names;
-}
-
 Result<int> RunExport(const ExportRequest& request, bool json) {
   CAIRN_ASSIGN_OR_RETURN(const NameMap names, ReadNames(request.names));
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointSource> source, OpenCheckpoint(request.target));
@@ -42,6 +33,8 @@ Result<int> RunExport(const ExportRequest& request, bool json) {
     const Progress progress = [&](uint64_t done, uint64_t total) { bar.Draw(done, total); };
     if (request.to == "safetensors") {
       CAIRN_ASSIGN_OR_RETURN(exported, ExportSafetensors(*source, arrays, request.out, progress));
+    } else if (request.to == "dcp") {
+      CAIRN_ASSIGN_OR_RETURN(exported, ExportDcp(*source, arrays, request.out, request.file_limit, progress));
     } else {
       CAIRN_ASSIGN_OR_RETURN(exported,
                              ExportHuggingFace(*source, arrays, request.out, request.file_limit, progress));
@@ -83,7 +76,8 @@ void AddExport(CLI::App* app, Invocation* invocation) {
       "Write the arrays of a checkpoint in a format of others, byte for byte. Every block is checked while\n"
       "it is read. OUT appears when it is whole and durable; it must not be there before.\n"
       "  safetensors  one file\n"
-      "  hf           a folder of model-0000I-of-0000N.safetensors and model.safetensors.index.json",
+      "  hf           a folder of model-0000I-of-0000N.safetensors and model.safetensors.index.json\n"
+      "  dcp          a folder that torch.distributed.checkpoint.load reads",
       "cairn export /scratch/me/run7@best --to hf /scratch/me/model --names names.json",
       [=] { return RunExport(*request, invocation->json); });
   sub->add_option("DIR[@STEP|@TAG]", request->target, "which checkpoint; without @ the newest")
@@ -92,12 +86,13 @@ void AddExport(CLI::App* app, Invocation* invocation) {
   sub->add_option("OUT", request->out, "the file or folder to make")->required()->type_name("");
   sub->add_option("--to", request->to, "the format")
       ->required()
-      ->check(CLI::IsMember({"safetensors", "hf"}))
-      ->type_name("safetensors|hf");
+      ->check(CLI::IsMember({"safetensors", "hf", "dcp"}))
+      ->type_name("safetensors|hf|dcp");
   sub->add_option("--names", request->names,
                   R"(JSON object of new names: {"model.*": "*", "optim.*": null}; null leaves out)")
       ->type_name("FILE");
-  sub->add_option("--file-limit", request->file_limit, "hf: bytes of arrays in one file, 5GB by default")
+  sub->add_option("--file-limit", request->file_limit,
+                  "hf and dcp: bytes of arrays in one file, 5GB by default")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
       ->type_name("SIZE");
 }

@@ -16,8 +16,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 void PrintListing(const RunDirectory& dir, const Listing& listing, const Pointers& pointers) {
-  std::printf("%s: run \"%s\", %s%s\n", dir.path().c_str(), dir.info().name.c_str(),
-              Count(listing.checkpoints.size(), "checkpoint").c_str(), pointers.finished ? ", finished" : "");
+  const std::string origin = OriginText(dir.info());
+  std::printf("%s: run \"%s\", %s%s%s%s\n", dir.path().c_str(), dir.info().name.c_str(),
+              Count(listing.checkpoints.size(), "checkpoint").c_str(), pointers.finished ? ", finished" : "",
+              origin.empty() ? "" : ", ", origin.c_str());
   if (!listing.lost.empty()) {
     std::printf("%s was committed and is not there any more\n", listing.lost.c_str());
   }
@@ -52,7 +54,7 @@ Result<int> Ls(const std::string& path, bool json) {
   Json checkpoints = Json::array();
   for (const Checkpoint& c : listing.checkpoints) checkpoints.push_back(SummaryJson(c, pointers));
   PrintJson({{"dir", dir.path()},
-             {"run", {{"id", dir.info().id}, {"name", dir.info().name}, {"created", dir.info().created}}},
+             {"run", RunJson(dir.info())},
              {"finished", pointers.finished},
              {"lost", listing.lost.empty() ? Json() : Json(listing.lost)},
              {"checkpoints", std::move(checkpoints)}});

@@ -24,8 +24,11 @@ int main(int argc, char** argv) {
   AddVerify(&app, &invocation);
   AddDiff(&app, &invocation);
   AddExport(&app, &invocation);
+  AddFork(&app, &invocation);
+  AddImport(&app, &invocation);
   AddTag(&app, &invocation);
   AddPins(&app, &invocation);
+  AddPrune(&app, &invocation);
   AddRuns(&app, &invocation);
   AddWhy(&app, &invocation);
   AddStatus(&app, &invocation);

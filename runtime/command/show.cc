@@ -64,6 +64,8 @@ void PrintCheckpoint(const Chosen& chosen, const LoadedCheckpoint& loaded, const
     std::printf("%-10s  %s\n", name, text.c_str());
   };
   line("checkpoint", loaded.path);
+  const std::string origin = OriginText(chosen.dir.info());
+  line("run", "\"" + chosen.dir.info().name + "\"" + (origin.empty() ? "" : ", " + origin));
   line("step", std::to_string(m.step) + ", label " + std::to_string(m.label));
   line("saved", m.time + " (" + FormatAge(m.time, std::time(nullptr)) + "), trigger " + m.trigger);
   line("ranks", std::to_string(m.world_size));
@@ -97,6 +99,7 @@ Json CheckpointJson(const Chosen& chosen, const LoadedCheckpoint& loaded, const 
   Json out = SummaryJson(chosen.checkpoint, pointers);
   out["dir"] = chosen.dir.path();
   out["path"] = loaded.path;
+  out["run"] = RunJson(chosen.dir.info());
   out["parent"] = loaded.manifest.parent.empty() ? Json() : Json(loaded.manifest.parent);
   out["cairn_version"] = loaded.manifest.cairn_version;
   out["settings"] = loaded.manifest.settings;

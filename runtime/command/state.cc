@@ -4,6 +4,7 @@
 
 #include "runtime/command/target.h"
 #include "runtime/formats/names.h"
+#include "runtime/interop/dcp.h"
 #include "runtime/interop/safetensors_file.h"
 
 namespace cairn {
@@ -22,7 +23,9 @@ Result<State> OpenState(const std::string& text) {
   const bool is_foreign_folder = fs::is_directory(path, error) && !fs::exists(path / names::kRun, error) &&
                                  !fs::exists(path / names::kManifest, error);
   if (fs::is_regular_file(path, error) || is_foreign_folder) {
-    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<ArraySource> source, OpenSafetensors(path));
+    const bool is_dcp = fs::exists(path / kDcpMetadata, error);
+    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<ArraySource> source,
+                           is_dcp ? OpenDcp(path) : OpenSafetensors(path));
     return State{path, std::move(source)};
   }
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointSource> source, OpenCheckpoint(text));

@@ -2,7 +2,7 @@
 //
 //   DIR, DIR@STEP, DIR@TAG   a checkpoint of Cairn (target.h)
 //   FILE.safetensors         one file
-//   FOLDER                   the *.safetensors in it
+//   FOLDER                   a checkpoint of torch.distributed.checkpoint if it has .metadata, else the *.safetensors in it
 #ifndef CAIRN_RUNTIME_COMMAND_STATE_H_
 #define CAIRN_RUNTIME_COMMAND_STATE_H_
 

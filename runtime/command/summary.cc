@@ -29,6 +29,25 @@ std::vector<std::string> TagsOf(const Checkpoint& checkpoint, const Pointers& po
   return tags;
 }
 
+std::string OriginText(const RunInfo& run) {
+  if (!run.origin) return "";
+  const Origin& origin = *run.origin;
+  if (!origin.checkpoint.empty()) return "forked from " + origin.path + "@" + origin.checkpoint;
+  return "imported from " + origin.path + " (" + origin.format + ")";
+}
+
+Json RunJson(const RunInfo& run) {
+  Json origin;
+  if (run.origin) {
+    const auto if_any = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+    origin = {{"format", run.origin->format},
+              {"path", run.origin->path},
+              {"run_id", if_any(run.origin->run_id)},
+              {"checkpoint", if_any(run.origin->checkpoint)}};
+  }
+  return {{"id", run.id}, {"name", run.name}, {"created", run.created}, {"origin", std::move(origin)}};
+}
+
 std::string DamageOf(const Checkpoint& checkpoint) {
   if (!checkpoint.struck.empty()) return checkpoint.struck;
   return checkpoint.readable.code() == Code::kDamage ? checkpoint.readable.message() : "";

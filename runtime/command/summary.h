@@ -28,6 +28,12 @@ std::vector<std::string> TagsOf(const Checkpoint& checkpoint, const Pointers& po
 // "newest", "tag best", "pinned", "orphan", "damaged", "unreadable".
 std::vector<std::string> Flags(const Checkpoint& checkpoint, const Pointers& pointers);
 
+// "", or "forked from /x/run7@step-…", "imported from /x/model (dcp)".
+std::string OriginText(const RunInfo& run);
+
+// {"id", "name", "created", "origin"}; the last is null, or {"format", "path", "run_id", "checkpoint"} (the last two null for an import).
+nlohmann::ordered_json RunJson(const RunInfo& run);
+
 // Why it is damaged; "" = it is not, as far as is known without reading it.
 std::string DamageOf(const Checkpoint& checkpoint);
 

@@ -37,17 +37,16 @@ std::vector<Box> Slabs(const Dims& shape, int64_t element_bytes, uint64_t max_by
   }
 }
 
-Status Stream(ArraySource& source, uint32_t array, std::vector<std::byte>& buffer,
-              const std::function<Status(const Box&, std::span<const std::byte>, uint64_t)>& sink) {
-  const ArraySpec& spec = source.arrays()[array];
+Status Stream(ArraySource& source, uint32_t array, const Box& box, const Sink& sink) {
+  const int64_t element_bytes = DTypeBytes(source.arrays()[array].dtype);
+  std::vector<std::byte> buffer;
   uint64_t offset = 0;
-  for (const Box& box : Slabs(spec.shape, DTypeBytes(spec.dtype))) {
-    const auto bytes = static_cast<size_t>(box.elements() * DTypeBytes(spec.dtype));
-    if (buffer.size() < bytes) buffer.resize(bytes);
-    const std::span<std::byte> slab(buffer.data(), bytes);
-    CAIRN_RETURN_IF_ERROR(source.Read(array, box, slab));
-    CAIRN_RETURN_IF_ERROR(sink(box, slab, offset));
-    offset += bytes;
+  for (Box slab : Slabs(box.extent, element_bytes)) {
+    for (int d = 0; d < slab.rank(); ++d) slab.offset[d] += box.offset[d];
+    buffer.resize(static_cast<size_t>(slab.elements() * element_bytes));
+    CAIRN_RETURN_IF_ERROR(source.Read(array, slab, buffer));
+    CAIRN_RETURN_IF_ERROR(sink(slab, buffer, offset));
+    offset += buffer.size();
   }
   return OkStatus();
 }

@@ -42,10 +42,9 @@ inline constexpr uint64_t kSlabBytes = 64 << 20;
 // Cuts an array into boxes of at most `max_bytes` (or of one element) whose bytes, in this order, are the array's from the first to the last.
 std::vector<Box> Slabs(const Dims& shape, int64_t element_bytes, uint64_t max_bytes = kSlabBytes);
 
-// Hands the array's bytes on, slab by slab in their order; `offset` is the position of `bytes` in the array. The first error ends it.
-Status Stream(
-    ArraySource& source, uint32_t array, std::vector<std::byte>& buffer,
-    const std::function<Status(const Box& box, std::span<const std::byte> bytes, uint64_t offset)>& sink);
+// Hands a box of the array on, slab by slab in the order of its bytes; `offset` is the position of `bytes` in the box. The first error ends it.
+using Sink = std::function<Status(const Box& slab, std::span<const std::byte> bytes, uint64_t offset)>;
+Status Stream(ArraySource& source, uint32_t array, const Box& box, const Sink& sink);
 
 // Told between slabs: bytes done and in all.
 using Progress = std::function<void(uint64_t done, uint64_t total)>;

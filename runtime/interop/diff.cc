@@ -61,8 +61,9 @@ void CompareAs(std::span<const std::byte> a, std::span<const std::byte> b, Diffe
 Status CompareArrays(ArraySource& a, uint32_t in_a, ArraySource& b, uint32_t in_b, Difference* difference,
                      const std::function<void(uint64_t)>& compared) {
   const DType dtype = a.arrays()[in_a].dtype;
-  std::vector<std::byte> left, right;
-  return Stream(a, in_a, left, [&](const Box& box, std::span<const std::byte> bytes, uint64_t) -> Status {
+  const Box whole = Box::Whole(a.arrays()[in_a].shape);
+  std::vector<std::byte> right;
+  return Stream(a, in_a, whole, [&](const Box& box, std::span<const std::byte> bytes, uint64_t) -> Status {
     if (right.size() < bytes.size()) right.resize(bytes.size());
     const std::span<std::byte> other(right.data(), bytes.size());
     CAIRN_RETURN_IF_ERROR(b.Read(in_b, box, other));

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "runtime/interop/meter.h"
 #include "runtime/interop/output.h"
 #include "runtime/interop/safetensors_file.h"
 #include "runtime/io/file.h"
@@ -15,24 +16,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kHuggingFaceIndex = "model.safetensors.index.json";
-
-// Turns "so many bytes more" into "so many of so many".
-class Meter {
- public:
-  Meter(const ArraySource& source, std::span<const NamedArray> arrays, const Progress& progress)
-      : progress_(progress) {
-    for (const NamedArray& named : arrays) total_ += ArrayBytes(source.arrays()[named.array]);
-  }
-  void operator()(uint64_t bytes) {
-    done_ += bytes;
-    if (progress_) progress_(done_, total_);
-  }
-  uint64_t total() const { return total_; }
-
- private:
-  const Progress& progress_;
-  uint64_t done_ = 0, total_ = 0;
-};
 
 // Which arrays go into which file, in their order.
 std::vector<std::span<const NamedArray>> Divide(const ArraySource& source, std::span<const NamedArray> arrays,

@@ -85,10 +85,9 @@ Result<uint64_t> WriteSafetensors(ArraySource& source, std::span<const NamedArra
   CAIRN_ASSIGN_OR_RETURN(const ShardLayout layout, LayOutWhole(tensors));
   CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_EXCL));
   CAIRN_RETURN_IF_ERROR(PwriteFull(fd.get(), std::as_bytes(std::span(layout.header)), 0, path));
-  std::vector<std::byte> buffer;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const Status streamed =
-        Stream(source, arrays[i].array, buffer,
+        Stream(source, arrays[i].array, tensors[i].box,
                [&](const Box&, std::span<const std::byte> bytes, uint64_t offset) -> Status {
                  CAIRN_RETURN_IF_ERROR(PwriteFull(fd.get(), bytes, layout.offsets[i] + offset, path));
                  wrote(bytes.size());

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "runtime/catalog/epoch.h"
 #include "runtime/catalog/marks.h"
 #include "runtime/formats/names.h"
 #include "tests/runtime/command/program.h"
@@ -351,6 +352,56 @@ TEST(Cairn, CallsAWrongCommandLineUsage) {
   EXPECT_EQ(RunCairn({"ls"}).code, 2);
   EXPECT_EQ(RunCairn({"ls", "a", "b"}).code, 2);
   EXPECT_EQ(RunCairn({"show", "@100"}).code, 2);
+}
+
+TEST(CairnPrune, KeepsWhatThePolicyMarksAndBranchesKeep) {
+  SampleRun run;
+  const std::string first = run.Commit(100), second = run.Commit(200), orphan = run.Commit(300);
+  run.BeginLife(second);
+  const std::string tagged = run.Commit(400), pinned = run.Commit(500), old = run.Commit(600),
+                    newest = run.Commit(700);
+  ASSERT_TRUE(SetTag(run.dir(), "best", tagged).ok());
+  ASSERT_TRUE(Pin(run.dir(), pinned).ok());
+  const Json plan = RunCairn({"prune", run.path(), "--keep", "last=1", "--dry-run", "--json"}).Json();
+  EXPECT_EQ(plan["dry_run"], true);
+  EXPECT_EQ(plan["pruned"], (std::vector<std::string>{first, second, old}));
+  EXPECT_EQ(RunCairn({"ls", run.path(), "--json"}).Json()["checkpoints"].size(), 7U);
+  const Outcome pruned = RunCairn({"prune", run.path(), "--keep", "last=1"});
+  EXPECT_EQ(pruned.code, 0) << pruned.err;
+  EXPECT_THAT(pruned.out, HasSubstr("pruned " + old + ", 9."));
+  EXPECT_THAT(pruned.out, HasSubstr("4 kept\n"));
+  for (const std::string& name : {orphan, tagged, pinned, newest})
+    EXPECT_TRUE(fs::exists(run.path() + "/" + name));
+  for (const std::string& name : {first, second, old}) EXPECT_FALSE(fs::exists(run.path() + "/" + name));
+}
+
+TEST(CairnPrune, TakesThePolicyThatTheRunWasSavedUnder) {
+  SampleRun run;  // its manifests say last=2
+  const std::string first = run.Commit(100);
+  run.Commit(200);
+  run.Commit(300);
+  EXPECT_EQ(RunCairn({"prune", run.path(), "--json"}).Json()["pruned"], std::vector<std::string>{first});
+}
+
+TEST(CairnPrune, WaitsForALifeThatIsRestoring) {
+  SampleRun run;
+  run.Commit(100);
+  run.Commit(200);
+  ASSERT_TRUE(ClaimEpoch(run.dir(), 1, Identity{}).ok());
+  const Outcome pruned = RunCairn({"prune", run.path(), "--keep", "last=1"});
+  EXPECT_EQ(pruned.code, 1);
+  EXPECT_THAT(pruned.err, HasSubstr("it is restoring, or was killed meanwhile"));
+  EXPECT_EQ(RunCairn({"ls", run.path(), "--json"}).Json()["checkpoints"].size(), 2U);
+}
+
+TEST(CairnPrune, RefusesAPolicyThatIsNone) {
+  SampleRun run;
+  run.Commit(100);
+  const Outcome pruned = RunCairn({"prune", run.path(), "--keep", "3"});
+  EXPECT_EQ(pruned.code, 2);
+  EXPECT_EQ(pruned.err,
+            "cairn: --keep=3 is not accepted. Did you mean last=3? Accepted: last=N, with N at "
+            "least 1\n");
 }
 
 }  // namespace

@@ -67,14 +67,18 @@ TEST(Reference, DescribesEveryJsonField) {
   const std::string state = NewFolder();
   WriteText(state + "/cairn/runs.jsonl", R"({"job":1,"step":0,"restart":0,"dir":"/x","name":"n","time":1})"
                                          "\n");
+  const std::string exported = NewFolder();
   const std::string page = Page("cairn.md");
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"ls", run.path()},
                                                     {"show", run.path()},
                                                     {"verify", run.path()},
                                                     {"diff", run.path(), run.path()},
-                                                    {"export", run.path(), "--to", "hf", NewFolder()},
+                                                    {"export", run.path(), "--to", "hf", exported},
+                                                    {"import", "--from", "hf", exported, NewFolder()},
+                                                    {"fork", run.path(), NewFolder()},
                                                     {"tag", run.path(), "best"},
                                                     {"pin", run.path()},
+                                                    {"prune", run.path()},
                                                     {"why", run.path()},
                                                     {"runs"},
                                                     {"doctor", run.path()},

@@ -103,6 +103,69 @@ for name, tensor in state.items():
                         out + " " + WriteExpected(run)));
 }
 
+TEST(CairnExport, WritesACheckpointThatPyTorchLoads) {
+  if (!HasModules("torch")) GTEST_SKIP() << Python() << " lacks torch; set CAIRN_TEST_PYTHON";
+  const MadeRun run(AllKinds());
+  const std::string out = NewFolder() + "/dcp";
+  const Outcome made = RunCairn({"export", run.path(), "--to", "dcp", "--file-limit", "1000", out});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_TRUE(fs::exists(out + "/__0_2.distcp"));
+  EXPECT_TRUE(RunPython(R"(
+import os, sys, torch
+import torch.distributed.checkpoint as dcp
+metadata = dcp.FileSystemReader(sys.argv[1]).read_metadata()
+state = {name: torch.zeros(tensor.size, dtype=tensor.properties.dtype)
+         for name, tensor in metadata.state_dict_metadata.items()}
+assert set(state) == set(os.listdir(sys.argv[2])), state.keys()
+dcp.load(state, checkpoint_id=sys.argv[1], no_dist=True)
+for name, tensor in state.items():
+    expected = open(os.path.join(sys.argv[2], name), "rb").read()
+    assert tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() == expected, name
+assert state["model.w"].shape == (6, 8) and state["optim.lr"].shape == () and state["model.none"].shape == (0, 4)
+)",
+                        out + " " + WriteExpected(run)));
+  const Outcome diff = RunCairn({"diff", run.path(), out});
+  EXPECT_EQ(diff.code, 0) << diff.out << diff.err;
+}
+
+TEST(CairnDiff, ReadsWhatPyTorchsRanksSavedTogether) {
+  if (!HasModules("torch, numpy")) GTEST_SKIP() << Python() << " lacks torch; set CAIRN_TEST_PYTHON";
+  const std::string folder = NewFolder();
+  ASSERT_TRUE(RunPython(R"(
+import os, sys, torch, torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import distribute_tensor, Replicate, Shard
+from safetensors.torch import save_file
+
+def full():
+    torch.manual_seed(1)
+    return {"rows": torch.randn(7, 5), "columns": torch.randn(6, 9).to(torch.bfloat16), "grid": torch.randn(5, 6, 2),
+            "same": torch.arange(10), "flags": torch.rand(9) > 0.5}
+
+def rank_main(rank, out):
+    os.environ.update(MASTER_ADDR="127.0.0.1", RANK=str(rank), WORLD_SIZE="4")
+    dist.init_process_group("gloo", init_method="file://" + out + "/rendezvous", rank=rank, world_size=4)
+    line = init_device_mesh("cpu", (4,))
+    grid = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
+    whole = full()
+    state = {"rows": distribute_tensor(whole["rows"], line, [Shard(0)]),
+             "columns": distribute_tensor(whole["columns"], line, [Shard(1)]),
+             "grid": distribute_tensor(whole["grid"], grid, [Shard(0), Shard(1)]),
+             "same": distribute_tensor(whole["same"], line, [Replicate()]), "flags": whole["flags"]}
+    dcp.save(state, checkpoint_id=out + "/dcp")
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    save_file(full(), sys.argv[1] + "/whole.safetensors")
+    torch.multiprocessing.spawn(rank_main, (sys.argv[1],), nprocs=4)
+)",
+                        folder));
+  const Outcome diff = RunCairn({"diff", folder + "/dcp", folder + "/whole.safetensors"});
+  EXPECT_EQ(diff.code, 0) << diff.err;
+  EXPECT_EQ(diff.out, "5 of 5 arrays equal\n");
+}
+
 TEST(CairnExport, KeepsFilesOfAFolderBelowTheLimit) {
   const MadeRun run({{{"a", DType::kU8, false, {60}}, "", {}},
                      {{"b", DType::kU8, false, {40}}, "", {}},
@@ -141,7 +204,7 @@ TEST(CairnExport, LeavesNothingBehindOfADamagedCheckpoint) {
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   WriteText(shard, bytes);
   const std::string folder = NewFolder();
-  for (const char* format : {"safetensors", "hf"}) {
+  for (const char* format : {"safetensors", "hf", "dcp"}) {
     const Outcome made = RunCairn({"export", run.path(), "--to", format, folder + "/out"});
     EXPECT_EQ(made.code, 1);
     EXPECT_THAT(made.err, HasSubstr(shard + ": block 0"));
@@ -153,7 +216,7 @@ TEST(CairnExport, RefusesToReplaceWhatIsThere) {
   const MadeRun run(AllKinds());
   const std::string out = NewFolder() + "/there";
   WriteText(out, "precious");
-  for (const char* format : {"safetensors", "hf"}) {
+  for (const char* format : {"safetensors", "hf", "dcp"}) {
     const Outcome made = RunCairn({"export", run.path(), "--to", format, out});
     EXPECT_EQ(made.code, 1);
     EXPECT_EQ(made.err, "cairn: " + out + " is there already: name a new one\n");

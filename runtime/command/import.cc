@@ -1,0 +1,103 @@
+#include "runtime/interop/import.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/command/names_file.h"
+#include "runtime/command/progress_bar.h"
+#include "runtime/command/subcommands.h"
+#include "runtime/command/text.h"
+#include "runtime/interop/dcp.h"
+#include "runtime/interop/new_run.h"
+#include "runtime/interop/safetensors_file.h"
+#include "runtime/staging/memory_room.h"
+#include "runtime/version.h"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ImportRequest {
+  std::string from, source, dir, name, names;
+  int64_t step = 0;
+};
+
+Result<int> Import(const ImportRequest& request, bool json) {
+  CAIRN_ASSIGN_OR_RETURN(const NameMap names, ReadNames(request.names));
+  std::error_code error;
+  const std::string path = fs::absolute(request.source, error).lexically_normal();
+  if (error) return Status::FromErrno(error.value(), "find " + request.source);
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<ArraySource> source,
+                         request.from == "dcp" ? OpenDcp(path) : OpenSafetensors(path));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<NamedArray> arrays, ApplyNames(names, source->arrays()));
+  NewRun run;
+  run.path = request.dir;
+  run.name = request.name.empty() ? fs::path(path).filename().string() : request.name;
+  run.origin = {request.from, path, "", ""};
+  run.step = request.step;
+  run.cairn_version = kVersion;
+  uint64_t bytes = 0;
+  ProgressBar bar;
+  CAIRN_ASSIGN_OR_RETURN(
+      const FinishedRun made, MakeRun(run, [&](const std::string& folder) -> Result<FirstCheckpoint> {
+        FirstCheckpoint first;
+        CAIRN_ASSIGN_OR_RETURN(first.index,
+                               ImportArrays(*source, arrays, folder,
+                                            [&](uint64_t done, uint64_t total) { bar.Draw(done, total); }));
+        for (const ShardRecord& file : first.index.files) bytes += file.bytes;
+        first.manifest.label = request.step;
+        first.manifest.trigger = "import";
+        return first;
+      }));
+  if (json) {
+    PrintJson({{"dir", made.path},
+               {"checkpoint", made.checkpoint},
+               {"step", request.step},
+               {"arrays", arrays.size()},
+               {"bytes", bytes},
+               {"left_out", source->others()}});
+    return kExitGood;
+  }
+  std::printf("%s begins at step %lld with %s, %s, of %s\n", made.path.c_str(),
+              static_cast<long long>(request.step), Count(arrays.size(), "array").c_str(),
+              FormatBytes(bytes).c_str(), path.c_str());
+  if (const auto others = source->others(); !others.empty())
+    std::printf("left out, since they are no tensors: %s\n", Join(others).c_str());
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddImport(CLI::App* app, Invocation* invocation) {
+  auto request = std::make_shared<ImportRequest>();
+  CLI::App* sub = AddSubcommand(
+      app, invocation, "import",
+      "Begin a new run from a checkpoint of others: a directory DIR whose first checkpoint holds its "
+      "tensors,\n"
+      "with checksums from now on. No PyTorch is needed, and nothing in the files is ever run. Start a job\n"
+      "with --checkpoint-dir=DIR to go on from it.\n"
+      "  dcp          a folder of torch.distributed.checkpoint\n"
+      "  safetensors  one file, or a folder of them (also PyTorch's sharded ones); hf is the same",
+      "cairn import --from dcp /scratch/me/old/step-9000 /scratch/me/run8 --step 9000",
+      [=] { return Import(*request, invocation->json); });
+  sub->add_option("--from", request->from, "the format")
+      ->required()
+      ->check(CLI::IsMember({"dcp", "hf", "safetensors"}))
+      ->type_name("dcp|hf|safetensors");
+  sub->add_option("SRC", request->source, "the file or folder to read")->required()->type_name("");
+  sub->add_option("DIR", request->dir, "the run's directory to make")->required()->type_name("");
+  sub->add_option("--names", request->names, "JSON object of new names, as for `cairn export`")
+      ->type_name("FILE");
+  sub->add_option("--name", request->name, "what the run is called; SRC's last part by default")
+      ->type_name("NAME");
+  sub->add_option("--step", request->step, "at which step it begins")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->type_name("N");
+}
+
+}  // namespace cairn

@@ -1,0 +1,117 @@
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "runtime/catalog/epoch.h"
+#include "runtime/catalog/marks.h"
+#include "runtime/catalog/retention.h"
+#include "runtime/command/subcommands.h"
+#include "runtime/command/target.h"
+#include "runtime/command/text.h"
+#include "runtime/settings_value.h"
+#include "runtime/staging/memory_room.h"
+
+namespace cairn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kKeepVariable = "CAIRN_KEEP";
+
+// What the user gives, else what the newest checkpoint was saved under, else the default.
+Result<int> PolicyOf(const std::string& given, const Listing& listing) {
+  std::string text = given.empty() ? cairn_settings[CAIRN_SETTING_keep].fallback : given;
+  if (const auto candidates = Candidates(listing); given.empty() && !candidates.empty()) {
+    const auto& settings = candidates.front().manifest.settings;
+    if (const auto it = settings.find(kKeepVariable); it != settings.end()) text = it->second;
+  }
+  cairn_value value;
+  char error[512];
+  if (cairn_value_parse(CAIRN_SETTING_keep, "--keep", text.c_str(), &value, error, sizeof error) != 0)
+    return Status(Code::kInvalid, error);
+  return static_cast<int>(value.number);
+}
+
+Result<std::set<std::string>> KeptByMarks(const RunDirectory& dir) {
+  CAIRN_ASSIGN_OR_RETURN(std::set<std::string> kept, ReadPins(dir));
+  CAIRN_ASSIGN_OR_RETURN(const auto tags, ReadTags(dir));
+  for (const auto& [tag, checkpoint] : tags) kept.insert(checkpoint);
+  CAIRN_ASSIGN_OR_RETURN(const auto leased, LeaseWatch().Leased(dir, std::chrono::steady_clock::now()));
+  kept.insert(leased.begin(), leased.end());
+  return kept;
+}
+
+struct Plan {
+  uint32_t epoch = 0;
+  std::vector<std::string> prune;
+};
+
+Result<Plan> MakePlan(const RunDirectory& dir, const Listing& listing, const std::string& keep) {
+  Plan plan;
+  CAIRN_ASSIGN_OR_RETURN(const int keep_last, PolicyOf(keep, listing));
+  CAIRN_ASSIGN_OR_RETURN(const auto newest, NewestEpoch(dir));
+  if (!newest) return plan;
+  plan.epoch = newest->epoch;
+  CAIRN_ASSIGN_OR_RETURN(const auto parent, ReadParent(dir, plan.epoch));
+  if (!parent) {
+    return Status(Code::kBusy, "a life of the run has not said yet from which checkpoint it goes on (" +
+                                   Describe(newest->holder) +
+                                   "): it is restoring, or was killed meanwhile. Prune when the run goes on");
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> kept, KeptByMarks(dir));
+  plan.prune = PlanRetention(listing, plan.epoch, *parent, keep_last, kept);
+  return plan;
+}
+
+Result<int> Prune(const std::string& path, const std::string& keep, bool dry_run, bool json) {
+  CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, OpenRun(path));
+  CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(dir));
+  CAIRN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(dir, listing, keep));
+  uint64_t bytes = 0;
+  for (const std::string& name : plan.prune) {
+    if (!dry_run) CAIRN_RETURN_IF_ERROR(PruneCheckpoint(dir, plan.epoch, name));
+    for (const Checkpoint& c : listing.checkpoints) {
+      if (c.name != name) continue;
+      bytes += c.manifest.total_bytes;
+      if (!json)
+        std::printf("%s %s, %s\n", dry_run ? "would prune" : "pruned", name.c_str(),
+                    FormatBytes(c.manifest.total_bytes).c_str());
+    }
+  }
+  const size_t kept = listing.checkpoints.size() - plan.prune.size();
+  if (json) {
+    PrintJson({{"dir", dir.path()},
+               {"dry_run", dry_run},
+               {"pruned", plan.prune},
+               {"bytes", bytes},
+               {"kept", kept}});
+  } else {
+    std::printf("%s, %s; %s\n", Count(plan.prune.size(), "checkpoint").c_str(), FormatBytes(bytes).c_str(),
+                (std::to_string(kept) + " kept").c_str());
+  }
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddPrune(CLI::App* app, Invocation* invocation) {
+  auto dir = std::make_shared<std::string>();
+  auto keep = std::make_shared<std::string>();
+  auto dry_run = std::make_shared<bool>(false);
+  CLI::App* prune = AddSubcommand(
+      app, invocation, "prune",
+      "Remove the checkpoints that retention does not keep, also while a job of the run goes on. Never\n"
+      "touched: the newest one, tagged and pinned ones, one that is being read, orphans (another branch),\n"
+      "and what was passed over as damaged.",
+      "cairn prune /scratch/me/run7 --keep last=1 --dry-run",
+      [=] { return Prune(*dir, *keep, *dry_run, invocation->json); });
+  prune->add_option("DIR", *dir, "the run's directory")->required()->type_name("");
+  prune->add_option("--keep", *keep, "as --checkpoint-keep; by default what the run was started with")
+      ->type_name("POLICY");
+  prune->add_flag("--dry-run", *dry_run, "only say what would be removed");
+}
+
+}  // namespace cairn

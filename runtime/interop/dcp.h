@@ -1,0 +1,29 @@
+// Checkpoints of torch.distributed.checkpoint (DCP): a folder with `.metadata` and `__P_K.distcp` files, each a row of archives of torch.save.
+// No PyTorch is needed.
+#ifndef CAIRN_RUNTIME_INTEROP_DCP_H_
+#define CAIRN_RUNTIME_INTEROP_DCP_H_
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "planner/base/status.h"
+#include "runtime/interop/array_source.h"
+#include "runtime/interop/export.h"
+#include "runtime/interop/name_map.h"
+
+namespace cairn {
+
+inline constexpr std::string_view kDcpMetadata = ".metadata";
+
+// Its tensors; objects that are no tensors are others(). DCP has no checksums: damage inside a tensor's bytes cannot be told. Errors as
+// DecodeDcpMetadata's, with the file's path.
+Result<std::unique_ptr<ArraySource>> OpenDcp(const std::string& folder);
+
+// A folder that torch.distributed.checkpoint.load reads: a new file is begun after each `file_limit` bytes.
+Result<Exported> ExportDcp(ArraySource& source, std::span<const NamedArray> arrays, const std::string& path,
+                           uint64_t file_limit, const Progress& progress);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_INTEROP_DCP_H_
