@@ -62,6 +62,7 @@ struct Settings {
   int64_t resume_step = 0;  // with kStep
   bool require = false;
   std::string local = "auto";  // auto, none, or a directory
+  bool partner = false;
   uint32_t on = kTriggerAll;
   int keep_last = 2;
   std::optional<uint32_t> mode;

@@ -44,6 +44,13 @@ void PrintStatus(const Json& s) {
   }
   line("interval", s.at("interval").get<std::string>());
   if (const auto fit = s.find("fit"); fit != s.end()) line("fit", fit->get<std::string>());
+  if (const auto tiers = s.find("tiers"); tiers != s.end()) {
+    std::string text;
+    for (const auto& [tier, held] : tiers->items()) {
+      if (held.get<int64_t>() > 0) text += (text.empty() ? "" : ", ") + tier + " step " + held.dump();
+    }
+    if (!text.empty()) line("newest", text);
+  }
   line("ending", s.at("ending").get<std::string>());
   if (const auto last = s.find("last_save"); last != s.end()) {
     line("last save", "step " + last->at("step").dump() + ", label " + last->at("label").dump() +

@@ -168,6 +168,8 @@ void Coordinator::Carry(agreement::LeaderActions actions) {
         OnClerk([](Keeper& keeper) { keeper.Journal("closed"); });
     } else if (auto* prepare = std::get_if<agreement::Prepare>(&action)) {
       costs_.OnStaged(links_.progress().count, now());
+      local_ = {prepare->id, prepare->count};
+      NoteTiers();
       OnClerk([this, p = *prepare, now](Keeper& keeper) {
         auto attempt = keeper.Prepare(p.count);
         OnLoop([this, p, attempt = std::move(attempt), now] {
@@ -204,6 +206,24 @@ void Coordinator::Carry(agreement::LeaderActions actions) {
     }
   }
   ScheduleTick();
+}
+
+void Coordinator::OnPartnerHeld(const PartnerHeld& held) {
+  if (held.save_id > held_id_) held_.clear();
+  held_id_ = std::max(held_id_, held.save_id);
+  if (held.save_id == held_id_) held_.insert(held.ward);
+  NoteTiers();
+}
+
+// The partners' word may come before the last member's that it has staged.
+void Coordinator::NoteTiers() {
+  const bool all = held_id_ == local_.save_id && held_.size() == static_cast<size_t>(boot_.world_size);
+  if (!all || partner_.save_id == held_id_) return;
+  partner_ = local_;
+  links_.log->Debug("the partners hold step ", partner_.step);
+  OnClerk([step = partner_.step](Keeper& keeper) {
+    keeper.Journal("partner", {{"step", std::to_string(step)}});
+  });
 }
 
 void Coordinator::ScheduleTick() {
@@ -366,6 +386,10 @@ std::string Coordinator::StatusJson() const {
               {"step_ms", 1e-6 * static_cast<double>(progress.period.count())},
               {"restored_step", restored_step_},
               {"interval", interval_.Describe()},
+              {"tiers",
+               {{"local", local_.step},
+                {"partner", partner_.step},
+                {"durable", last_save_ ? last_save_->step : restored_step_}}},
               {"save", leader_ ? std::string(agreement::LeaderStateName(leader_->state())) : "not started"},
               {"ending", std::string(ExitStateName(ending_.state()))}};
   if (last_save_) {

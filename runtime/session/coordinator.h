@@ -50,6 +50,7 @@ class Coordinator {
   void OnToLeader(int from, const std::string& payload);
   void OnSignal(int from, const SignalSeen& signal);
   void OnDrainSeen(int from, const DrainSeen& seen) { drain_.OnSeen(from, seen); }
+  void OnPartnerHeld(const PartnerHeld& held);
   void OnPeer(int rank, PeerState state, const std::string& why);
   void OnHost(uint16_t type, const std::string& payload);
 
@@ -92,6 +93,15 @@ class Coordinator {
   ControlDesk desk_;
   std::chrono::steady_clock::time_point requested_{};  // by the user's own signal,
   std::set<int> requesters_;                           // which reached these ranks so far
+  // The newest snapshot that all have staged, and that which the partners hold.
+  struct Tier {
+    uint64_t save_id = 0;
+    int64_t step = 0;  // 0 = none yet
+  };
+  Tier local_, partner_;
+  uint64_t held_id_ = 0;
+  std::set<uint32_t> held_;  // of the save held_id_: the ranks of which a partner has a copy
+  void NoteTiers();
   std::optional<SaveReport> last_save_;
   std::string said_save_;  // the name of the save that the user was last told of
   std::string last_failure_;

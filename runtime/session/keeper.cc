@@ -10,6 +10,7 @@
 #include "runtime/catalog/marks.h"
 #include "runtime/formats/names.h"
 #include "runtime/io/random.h"
+#include "runtime/session/partner.h"
 #include "runtime/session/strikes.h"
 #include "runtime/staging/image_plan.h"
 #include "runtime/staging/memory_room.h"
@@ -229,7 +230,20 @@ Status Keeper::PrepareAll() {
     CAIRN_RETURN_IF_ERROR(
         Ask([&](int) { return Order{.kind = Order::kForget, .run_id = run_id}; }, kShareBound).status());
   }
-  links_.broadcast(Order{.kind = Order::kPrepare, .run_id = run_id});
+  std::vector<int> partners(inventories_.size(), -1);
+  if (boot_.settings.partner) {
+    std::vector<std::string> nodes;
+    for (const Inventory& inventory : inventories_) nodes.push_back(inventory.node);
+    partners = PartnersOf(nodes);
+    if (partners.front() < 0) links_.log->Info("no partner copies: all ranks are on one node");
+  }
+  for (int rank = 0; rank < boot_.world_size; ++rank) {
+    Order order{.kind = Order::kPrepare, .run_id = run_id, .partner = partners[static_cast<size_t>(rank)]};
+    for (uint32_t ward = 0; ward < partners.size(); ++ward) {
+      if (partners[ward] == rank) order.wards.push_back(ward);
+    }
+    links_.send(rank, order);
+  }
   for (int rank = 0; rank < boot_.world_size; ++rank) {
     CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
                            links_.mailbox->Take(kOutcomeMessage, rank, kShareBound));

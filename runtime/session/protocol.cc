@@ -97,6 +97,8 @@ json ToJson(const Order& m) {
           {"round", m.round},
           {"exchange", m.exchange},
           {"sources", std::move(sources)},
+          {"partner", m.partner},
+          {"wards", m.wards},
           {"reset", m.reset},
           {"restored", m.restored},
           {"step", m.step},
@@ -112,6 +114,8 @@ void FromJson(const json& in, Order& m) {
   m.run_id = in.at("run").get<std::string>();
   for (const json& s : in.at("sources"))
     m.sources.push_back({s.at(0).get<std::string>(), s.at(1).get<std::string>(), s.at(2).get<uint32_t>()});
+  m.partner = in.at("partner").get<int>();
+  m.wards = in.at("wards").get<std::vector<uint32_t>>();
   m.index_hash = ToHash(in.at("index"));
   m.round = in.at("round").get<uint32_t>();
   m.exchange = in.at("exchange").get<bool>();
@@ -139,6 +143,12 @@ void FromJson(const json& in, Outcome& m) {
   m.read_bytes = in.at("read").get<uint64_t>();
   m.layout = ToBytes(in.at("layout"));
   for (const json& r : in.at("records")) m.records.emplace(r.at(0).get<uint32_t>(), ToBytes(r.at(1)));
+}
+
+json ToJson(const PartnerHeld& m) { return {{"id", m.save_id}, {"ward", m.ward}}; }
+void FromJson(const json& in, PartnerHeld& m) {
+  m.save_id = in.at("id").get<uint64_t>();
+  m.ward = in.at("ward").get<uint32_t>();
 }
 
 json ToJson(const SignalSeen& m) { return {{"signo", m.signo}, {"slurm", m.from_slurm}}; }
@@ -211,6 +221,7 @@ CAIRN_INSTANTIATE(Opened)
 CAIRN_INSTANTIATE(Inventory)
 CAIRN_INSTANTIATE(Order)
 CAIRN_INSTANTIATE(Outcome)
+CAIRN_INSTANTIATE(PartnerHeld)
 CAIRN_INSTANTIATE(SignalSeen)
 CAIRN_INSTANTIATE(LeaveOrder)
 CAIRN_INSTANTIATE(DrainSeen)

@@ -29,6 +29,7 @@ enum SessionMessage : uint16_t {
   kInventoryMessage = 10,   // member → leader
   kDrainSeenMessage = 11,   // member → leader: at the begin and the end of its drain, and between
   kHurryMessage = 12,       // leader → all, empty: the job is about to end; drains at full speed from now on
+  kHeldMessage = 13,        // member → leader: PartnerHeld
 };
 
 // How opening ended, for every member.
@@ -71,6 +72,8 @@ struct Order {
   std::string path;
   std::string run_id;
   std::vector<RescueSource> sources;
+  int partner = -1;             // kPrepare: who keeps a copy of this rank's snapshots; −1 = nobody
+  std::vector<uint32_t> wards;  // kPrepare: the ranks whose partner this one is
   Hash128 index_hash;
   uint32_t round = 0;    // counts what the leader asks of all in a restore
   bool exchange = true;  // kLoad; false: each rank reads all that it needs, and hands nothing on
@@ -90,6 +93,13 @@ struct Outcome {
   uint64_t read_bytes = 0;    // whole blocks
   std::string layout;         // kShowLayout
   std::map<uint32_t, std::string> records;  // kRescue: by rank of that life, an encoded MemberRecord each
+};
+
+// A copy of a rank's snapshot is complete in the memory of its partner.
+struct PartnerHeld {
+  static constexpr uint16_t kType = kHeldMessage;
+  uint64_t save_id = 0;
+  uint32_t ward = 0;
 };
 
 struct SignalSeen {

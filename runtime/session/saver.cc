@@ -1,10 +1,12 @@
 #include "runtime/session/saver.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <unordered_map>
 
 #include "planner/save_plan.h"
+#include "runtime/staging/memory_room.h"
 
 namespace cairn {
 namespace {
@@ -68,12 +70,17 @@ Saver::Saver(Options options, const Items& items, LocalTier tier, ImagePlan imag
       pointers_(pieces_.size()),
       records_(std::move(records)) {}
 
+Saver::~Saver() {
+  if (only_here_ || (current_ && current_->complete)) tier_.Keep();
+}
+
 Status Saver::Acquire(uint64_t save_id, int64_t boundary) {
   if (current_) return {Code::kBusy, "the files of the save before are still being written"};
-  Slot* slot = pool_.Acquire(
-      {options_.epoch, save_id, static_cast<uint64_t>(boundary), layout_, options_.rank, world_size_});
+  const SnapshotId id{options_.epoch, save_id,       static_cast<uint64_t>(boundary),
+                      layout_,        options_.rank, world_size_};
+  Slot* slot = pool_.Acquire(id);
   if (slot == nullptr) return {Code::kBusy, "no staging slot is free"};
-  current_ = Current{.save_id = save_id, .slot = slot};
+  current_ = Current{.id = id, .slot = slot};
   return OkStatus();
 }
 
@@ -118,14 +125,46 @@ Result<MemberRecord> Saver::Drain(const std::string& directory) {
 void Saver::DrainEnded() {
   current_->draining = false;
   pool_.EndDrain(current_->slot);
-  if (current_->settled) Free();
+  FreeIfSettled();
+}
+
+Result<PartnerSlots> Saver::MakePartnerSlots(
+    const Layout& layout, const std::vector<uint32_t>& wards,
+    std::function<void(uint32_t ward, uint64_t save_id)> held) const {
+  if (tier_.anonymous()) return Status(Code::kUnavailable, "images live in anonymous memory here");
+  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(layout));
+  const auto may_take = [this](uint64_t bytes) {
+    const uint64_t left =
+        WithoutHeadRoom(std::min(ReadMemoryRoom(options_.ranks_on_node).bytes, tier_.FreeBytes()));
+    if (bytes <= left) return OkStatus();
+    return Status(Code::kOutOfMemory, "no room for the snapshots of ranks of another node: " +
+                                          FormatBytes(left) + " are left on this one");
+  };
+  return PartnerSlots::Make(tier_, layout, plan, wards, may_take, std::move(held));
+}
+
+OutgoingCopy Saver::BeginPartnerCopy() {
+  current_->copying = true;
+  copy_cancelled_ = false;
+  OutgoingCopy copy{.id = current_->id};
+  for (size_t i = 0; i < images_.images.size(); ++i)
+    copy.images.emplace_back(current_->slot->image(i), images_.images[i].size_bytes);
+  const Mapping& memory = records_[static_cast<size_t>(current_->slot->number())].memory;
+  copy.record = {memory.data(), memory.size_bytes()};
+  return copy;
+}
+
+void Saver::PartnerCopyEnded() {
+  current_->copying = false;
+  FreeIfSettled();
 }
 
 void Saver::Settle(uint64_t save_id, Worth worth) {
-  if (!current_ || current_->save_id != save_id) return;
+  if (!current_ || current_->id.save_id != save_id) return;
   current_->settled = worth;
-  if (!current_->draining) return Free();
   CancelDrain();
+  if (worth != Worth::kLocal) copy_cancelled_ = true;
+  FreeIfSettled();
 }
 
 void Saver::CancelDrain() { control_->Cancel(); }
@@ -137,14 +176,16 @@ void Saver::Hurry() {
 
 std::optional<DrainSeen> Saver::seen() const {
   if (!current_ || !current_->draining) return std::nullopt;
-  return DrainSeen{.save_id = current_->save_id,
+  return DrainSeen{.save_id = current_->id.save_id,
                    .bytes = images_.bytes,
                    .written = control_->bytes_written(),
                    .elapsed_ns = NowNs() - drain_began_ns_,
                    .writer = std::string(control_->writer())};
 }
 
-void Saver::Free() {
+void Saver::FreeIfSettled() {
+  if (!current_->settled || current_->draining || current_->copying) return;
+  if (*current_->settled != Worth::kNone) only_here_ = *current_->settled == Worth::kLocal;
   if (*current_->settled == Worth::kNone) {
     pool_.Release(current_->slot);
   } else if (!current_->complete) {

@@ -1,16 +1,22 @@
 // Saver: one member's own side of a save: its plans, its slots, the copy at the boundary and the drain.
 //
-// Made in cairn_restore, when the merged state is known. Acquire, BeginDrain, DrainEnded, Settle, CancelDrain, Hurry and seen under the session's mutex; Copy by whichever thread takes
+// When it ends, its folder in the local tier goes, unless the newest snapshot in it is complete on all ranks and not known to be durable: then it is
+// left for the next life, as by a process that was killed.
+//
+// Made in cairn_restore, when the merged state is known. Acquire, Begin…, …Ended, Settle, CancelDrain, Hurry and seen under the session's mutex; Copy by whichever thread takes
 // the snapshot, while the state stands still; Drain on the worker.
 #ifndef CAIRN_RUNTIME_SESSION_SAVER_H_
 #define CAIRN_RUNTIME_SESSION_SAVER_H_
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/session/items.h"
+#include "runtime/session/partner.h"
 #include "runtime/session/protocol.h"
 #include "runtime/session/state.h"
 #include "runtime/staging/drain.h"
@@ -39,6 +45,8 @@ class Saver {
   // `items` must outlive the saver. An error leaves the job without saves: kOutOfMemory and the tier's errors, with the remedy.
   static Result<std::unique_ptr<Saver>> Make(const Options& options, const State& state, const Items& items);
 
+  ~Saver();
+
   const std::vector<std::string>& notes() const { return tier_.notes(); }
 
   // A slot for this snapshot, or why there is none now.
@@ -51,7 +59,17 @@ class Saver {
   Result<MemberRecord> Drain(const std::string& directory);
   // The drain has returned.
   void DrainEnded();
-  // The save has ended. Cancels a drain that still runs: its slot is settled when DrainEnded comes. Nothing for a save that got no slot.
+
+  // Memory for copies of other ranks' snapshots (partner.h), in this saver's tier. kUnavailable where that does not outlive the process.
+  Result<PartnerSlots> MakePartnerSlots(const Layout& layout, const std::vector<uint32_t>& wards,
+                                        std::function<void(uint32_t ward, uint64_t save_id)> held) const;
+  // The acquired slot, staged, for its partner. It stays as it is until PartnerCopyEnded, and should be left alone once *copy_cancelled().
+  OutgoingCopy BeginPartnerCopy();
+  const std::atomic<bool>* copy_cancelled() const { return &copy_cancelled_; }
+  void PartnerCopyEnded();
+
+  // The save has ended. Cancels a drain that still runs, and a partner's copy unless that is all that will be: the slot is settled when
+  // both have ended. Nothing for a save that got no slot.
   enum class Worth { kNone, kLocal, kDurable };
   void Settle(uint64_t save_id, Worth worth);
   // A drain that still runs is to end soon: the process is leaving.
@@ -63,10 +81,11 @@ class Saver {
 
  private:
   struct Current {
-    uint64_t save_id = 0;
+    SnapshotId id;
     Slot* slot = nullptr;
     bool complete = false;         // the pool knows that all members have staged
-    bool draining = false;         // a worker reads the slot
+    bool draining = false;         // a worker reads the slot,
+    bool copying = false;          // or sends it to the partner
     std::optional<Worth> settled;  // the save has ended
   };
 
@@ -79,12 +98,12 @@ class Saver {
   Saver(Options options, const Items& items, LocalTier tier, ImagePlan images, SnapshotPlan snapshot,
         SlotPool pool, std::vector<Record> records, Hash128 layout, uint32_t world_size,
         std::vector<std::pair<size_t, size_t>> pieces);
-  void Free();
+  void FreeIfSettled();
   const SlotRecord& record() const { return records_[static_cast<size_t>(current_->slot->number())].record; }
 
   const Options options_;
   const Items& items_;
-  const LocalTier tier_;
+  LocalTier tier_;
   const ImagePlan images_;
   const SnapshotPlan snapshot_;
   SlotPool pool_;
@@ -94,9 +113,11 @@ class Saver {
   std::vector<void*> pointers_;                          // by piece number, resolved at the boundary
   std::vector<Record> records_;                          // by slot
   std::optional<Current> current_;
+  bool only_here_ = false;  // the newest complete snapshot is not known to be durable
   std::unique_ptr<DrainControl> control_ = std::make_unique<DrainControl>();
   int64_t drain_began_ns_ = 0;
   bool hurried_ = false;
+  std::atomic<bool> copy_cancelled_{false};
   int64_t stall_ns_ = 0;
 };
 

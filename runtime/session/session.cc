@@ -139,6 +139,7 @@ bool Session::Leave() {
     return false;
   }
   worker_.reset();
+  partner_.reset();
   if (coordinator_) coordinator_->JoinClerk();
   loop_->Run([this] {
     goodbye_.reset();
@@ -280,6 +281,8 @@ Status Session::Prepare(const Order& order) {
       log_->Debug("files are written by threads: ", refused.message());
   }
   auto saver = Saver::Make(options, state_, items_);
+  std::unique_ptr<PartnerLink> partner;
+  if (saver.ok() && order.partner >= 0) partner = LinkPartner(**saver, order);
   const Lock lock(mutex_);
   saver_status_ = saver.status();
   if (!saver.ok()) {
@@ -287,8 +290,28 @@ Status Session::Prepare(const Order& order) {
     return saver.status();
   }
   saver_ = *std::move(saver);
+  partner_ = std::move(partner);
   for (const std::string& note : saver_->notes()) boot_.rank == 0 ? log_->Info(note) : log_->Debug(note);
   return OkStatus();
+}
+
+// That it fails costs the copies, not the saves.
+std::unique_ptr<PartnerLink> Session::LinkPartner(const Saver& saver, const Order& order) {
+  const auto held = [this](uint32_t ward, uint64_t save_id) {
+    SendToLeader(PartnerHeld::kType, EncodeSessionMessage(PartnerHeld{save_id, ward}));
+  };
+  auto slots = saver.MakePartnerSlots(state_.layout, order.wards, held);
+  if (!slots.ok()) {
+    log_->Warn("rank ", boot_.rank,
+               " keeps no copies of another node's snapshots: ", slots.status().message());
+    slots = saver.MakePartnerSlots(state_.layout, {}, held);
+  }
+  if (!slots.ok()) return nullptr;
+  auto link = PartnerLink::Make(Bulk(kPartnerPurpose), &addresses_, order.partner, *std::move(slots),
+                                [this](const std::string& line) { log_->Debug(line); });
+  if (link.ok()) return *std::move(link);
+  log_->Warn("no partner copies of rank ", boot_.rank, ": ", link.status().message());
+  return nullptr;
 }
 
 // Arrays, then this member's blobs.
@@ -379,6 +402,13 @@ void Session::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
     lock.unlock();
     saver_->Copy(stamp);
     lock.lock();
+    if (partner_) {
+      partner_->Send(saver_->BeginPartnerCopy(), saver_->copy_cancelled(), [this](const Status& sent) {
+        if (!sent.ok()) log_->Debug("no partner copy: ", sent.message());
+        const Lock own(mutex_);
+        saver_->PartnerCopyEnded();
+      });
+    }
   }
   Carry(member_.OnSnapshotted(order.id, status), lock);
 }
@@ -489,6 +519,10 @@ void Session::OnMessage(int from, uint16_t type, std::string payload) {
     }
     case kToLeaderMessage:
       return coordinator_->OnToLeader(from, payload);
+    case kHeldMessage:
+      if (const auto held = DecodeSessionMessage<PartnerHeld>(payload); held.ok())
+        coordinator_->OnPartnerHeld(*held);
+      return;
     case kSignalMessage:
       if (const auto signal = DecodeSessionMessage<SignalSeen>(payload); signal.ok())
         coordinator_->OnSignal(from, *signal);

@@ -29,6 +29,7 @@
 #include "runtime/session/coordinator.h"
 #include "runtime/session/items.h"
 #include "runtime/session/mailbox.h"
+#include "runtime/session/partner.h"
 #include "runtime/session/saver.h"
 #include "runtime/session/signals.h"
 #include "runtime/session/state.h"
@@ -90,6 +91,7 @@ class Session {
   bool Leave();  // false: something hangs, and the session must not be destroyed
   Status Obey(const Order& order, Outcome* outcome);
   Status Prepare(const Order& order);
+  std::unique_ptr<PartnerLink> LinkPartner(const Saver& saver, const Order& order);
   Status Load(const Order& order, Outcome* outcome);
   void EndTransfers(const Status& why);  // for good: a member is gone, or this one leaves
   void AbandonRound(uint32_t round);     // loop
@@ -142,6 +144,7 @@ class Session {
   agreement::Member member_;
   std::unique_ptr<Saver> saver_;
   Status saver_status_{Code::kUnavailable, "cairn_restore has not been called"};
+  std::unique_ptr<PartnerLink> partner_;             // where partners keep copies; set once, in Prepare
   std::optional<agreement::TakeSnapshot> snapshot_;  // for the held application to take
   std::shared_ptr<Breaker> transfer_;                // of the present round of loading
   uint32_t abandoned_ = 0;                           // rounds up to this one were given up

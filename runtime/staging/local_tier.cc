@@ -109,7 +109,7 @@ LocalTier::~LocalTier() {
     folder_.Release();
     return;
   }
-  static_cast<void>(RemoveTree(path_));
+  if (!keep_) static_cast<void>(RemoveTree(path_));
   ForkGuard::Disown(folder_.get());
 }
 
@@ -119,6 +119,7 @@ LocalTier& LocalTier::operator=(LocalTier&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(folder_, other.folder_);
   std::swap(owner_pid_, other.owner_pid_);
+  std::swap(keep_, other.keep_);
   std::swap(notes_, other.notes_);
   return *this;
 }

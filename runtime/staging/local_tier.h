@@ -7,8 +7,8 @@
 // <base>/cairn-<uid>/<job>.<node>.<random>/ (docs/design/bootstrap.md section 3).
 //
 // The folder's parent is made 0700 and must belong to us; no link is followed; files are 0600 and created
-// exclusively. When the tier is destroyed in the process that opened it, the folder goes with it. What a rank that
-// was killed left behind is for the next life to look at (leftovers.h), and goes at the latest by the epilog.
+// exclusively. When the tier is destroyed in the process that opened it, the folder goes with it, unless Keep was called. What a rank
+// that was killed left behind, and what was kept, is for the next life to look at (leftovers.h), and goes at the latest by the epilog.
 //
 // Threads: Open, Map and the destructor from one thread at a time.
 #ifndef CAIRN_RUNTIME_STAGING_LOCAL_TIER_H_
@@ -65,6 +65,9 @@ class LocalTier {
   // A new file in the folder; nothing to do when anonymous. A failure may leave a part of it.
   Status Write(std::string_view name, std::string_view bytes) const;
 
+  // The folder outlives this object: it holds what is nowhere else.
+  void Keep() { keep_ = true; }
+
   // Removes such a file; its mapping lives on until it is unmapped. Nothing to do when anonymous.
   void Remove(std::string_view name) const;
 
@@ -75,6 +78,7 @@ class LocalTier {
   std::string path_;
   UniqueFd folder_;
   int owner_pid_ = 0;
+  bool keep_ = false;
   std::vector<std::string> notes_;
 };
 

@@ -21,6 +21,8 @@ using ::testing::StartsWith;
 
 const std::vector<std::string> kArgs = {"--n", "10007", "--steps", "60", "--step-us", "2000"};
 
+const std::vector<std::string> kEndless = {"--n", "10007", "--steps", "1000000", "--step-us", "2000"};
+
 std::vector<std::string> With(std::vector<std::string> args, const std::vector<std::string>& more) {
   args.insert(args.end(), more.begin(), more.end());
   return args;
@@ -59,13 +61,15 @@ class Tiers : public ::testing::Test {
     return step.Hash();
   }
 
-  // A life of four ranks on two nodes: a durable checkpoint, then a save for which the directory is out of reach; then all are killed.
-  void LoseASave() {
+  // A life of four ranks on two nodes: a durable checkpoint, then a save for which the directory is out of reach. Once rank 0 has said
+  // `until`, all are killed.
+  void LoseASave(std::map<std::string, std::string> env = {},
+                 const std::string& until = "no save (request)") {
     const std::string away = tmp_.path() + "/away", go = tmp_.path() + "/go";
     Step step({.ranks = 4,
                .dir = dir_,
-               .args = With(kArgs, {"--save-at", "10", "35", "--hold-at", "30", "--hold-file", go}),
-               .env = Env()});
+               .args = With(kEndless, {"--save-at", "10", "35", "--hold-at", "30", "--hold-file", go}),
+               .env = Env(std::move(env))});
     ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find("saved step") != std::string::npos; }))
         << step.Log();
     fs::rename(dir_, away);
@@ -195,6 +199,41 @@ TEST_F(Tiers, ALifeThatDiesBeforeItHasRescuedLeavesItToTheNext) {
   ASSERT_TRUE(step.Join()) << step.Log();
   EXPECT_THAT(step.rank(0).Err(), HasSubstr("rescued step "));
   EXPECT_EQ(step.Hash(), Expected()) << step.Log();
+}
+
+TEST_F(Tiers, RanksThatComeToTheirEndLeaveASaveThatIsNowhereElse) {
+  const std::string away = tmp_.path() + "/away", go = tmp_.path() + "/go";
+  {
+    Step step({.ranks = 4, .dir = dir_, .args = With(kArgs, {"--wait-file", go}), .env = Env()});
+    ASSERT_TRUE(WaitFor([&] { return !step.rank(3).Line("resumed").empty(); })) << step.Log();
+    fs::rename(dir_, away);
+    std::ofstream(go).put('\n');
+    ASSERT_TRUE(step.Join()) << step.Log();
+    EXPECT_THAT(step.rank(0).Err(), HasSubstr("no save (end)"));
+  }
+  fs::rename(away, dir_);
+  Step step({.ranks = 3, .dir = dir_, .args = kArgs, .env = Env(), .restart = 1});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_THAT(step.rank(0).Line("resumed"), StartsWith("60 0"));
+  EXPECT_EQ(step.Hash(), Expected());
+  EXPECT_TRUE(Images("node0", "").empty());
+}
+
+TEST_F(Tiers, ANodeThatIsLostIsReplacedByTheCopiesThatItsPartnerHolds) {
+  for (const bool lost_both : {false, true}) {
+    LoseASave({{"CAIRN_PARTNER", "yes"}, {"CAIRN_LOG", "debug"}}, "the partners hold step 3");
+    ASSERT_EQ(Images("node0", ".sidecar").size(), 6u);  // two ranks with two slots and one copy each
+    for (const std::string& path : Images("node1", "")) fs::remove(path);
+    if (lost_both) {
+      for (const std::string& path : Images("node0", ".sidecar")) {
+        if (path.find("/partner3.") != std::string::npos) fs::remove(path);
+      }
+    }
+    Resume(2, !lost_both, lost_both ? "resumed at step " : "rescued step ");
+    fs::remove_all(dir_);
+    fs::remove_all(local_ + "/cairn-" + std::to_string(geteuid()));
+    fs::remove(tmp_.path() + "/go");
+  }
 }
 
 }  // namespace
