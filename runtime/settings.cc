@@ -142,6 +142,7 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.max_lives = static_cast<int>(value(kSetting_max_lives).number);
   settings.strikes = static_cast<int>(value(kSetting_strikes).number);
   settings.mtbf = Nanoseconds(value(kSetting_mtbf).number);
+  settings.copy_threads = static_cast<int>(value(kSetting_copy_threads).number);
   settings.signal = static_cast<int>(value(kSetting_signal).number);
   settings.boundary_wait = Nanoseconds(value(kSetting_boundary_wait).number);
   settings.save_timeout = Nanoseconds(value(kSetting_save_timeout).number);

@@ -78,6 +78,7 @@ struct Settings {
   Nanoseconds boundary_wait{};
   Nanoseconds save_timeout{};
   Nanoseconds open_within{};
+  int copy_threads = 1;
   std::string log = "info";
   std::map<std::string, std::string> given;  // the texts that are not the fallbacks, by variable: for people
 };

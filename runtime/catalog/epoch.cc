@@ -110,7 +110,8 @@ Result<uint32_t> ClaimEpoch(const RunDirectory& dir, uint32_t newest, const Iden
   CAIRN_ASSIGN_OR_RETURN(const std::string text, SealJson(kClaimKind, members));
   const std::string path = dir.PathOf(names::EpochFile(epoch));
   const Status made = CreateExclusive(path, text, dir.mode());
-  if (!made.ok() && made.code() != Code::kExists) return made;
+  // Not found: a life that claimed meanwhile took our file in the making for rubbish (TakeOver).
+  if (!made.ok() && made.code() != Code::kExists && made.code() != Code::kNotFound) return made;
   CAIRN_ASSIGN_OR_RETURN(const std::string content, ReadAll(path, std::max<uint64_t>(text.size(), 1 << 20)));
   if (content != text) {
     return Status(Code::kBusy, dir.path() + " was claimed meanwhile: " + DescribeEpoch(dir, epoch));
@@ -157,6 +158,11 @@ Result<TakenOver> TakeOver(const RunDirectory& dir, uint32_t epoch) {
   CAIRN_RETURN_IF_ERROR(SyncDirectory(dir.path()));
   // What cannot be removed now (a stale writer still adds files) is left for the next life.
   for (const std::string& dead : result.dead) (void)RemoveTree(dir.PathOf(dead));
+  for (const std::string& name : entries) {
+    const auto staging = names::ParseStagingFolder(name);
+    if ((staging && staging->epoch < epoch) || name.starts_with(kTemporaryPrefix))
+      (void)RemoveTree(dir.PathOf(name));
+  }
   return result;
 }
 

@@ -80,7 +80,8 @@ struct TakenOver {
 };
 
 // Renames uncommitted attempts of older epochs, so that what a stale writer still does in them can no longer
-// become a checkpoint; then removes what is dead. Idempotent.
+// become a checkpoint; then removes what is dead, and what else older epochs left behind: folders of ranks that wrote through, files in the
+// making. Idempotent.
 Result<TakenOver> TakeOver(const RunDirectory& dir, uint32_t epoch);
 
 // Says from which checkpoint this life goes on ("" = fresh). From then on later checkpoints of older epochs

@@ -64,10 +64,6 @@ std::vector<Check> CheckDirectory(const std::string& dir);
 // machine's own.
 std::vector<Check> CheckMemory(const std::string& root);
 
-// Pure: the RemoveIPC= that holds after these files of logind's configuration, in their order; systemd's
-// default is yes.
-bool RemovesIpc(const std::vector<std::string>& files);
-
 }  // namespace cairn
 
 #endif  // CAIRN_RUNTIME_COMMAND_DOCTOR_H_

@@ -7,11 +7,11 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <sstream>
 
 #include "runtime/command/doctor.h"
 #include "runtime/io/file.h"
 #include "runtime/io/random.h"
+#include "runtime/staging/ipc_removal.h"
 #include "runtime/staging/memory_room.h"
 #include "runtime/staging/mount_table.h"
 
@@ -24,7 +24,6 @@ constexpr uint64_t kLittleSpace = uint64_t{1} << 30;
 constexpr uint64_t kFewInodes = 1000;
 constexpr uint64_t kTinyShm = uint64_t{64} << 20;  // what container run times give by default
 constexpr uint64_t kLittleMemory = uint64_t{256} << 20;
-constexpr uint64_t kMaxConfigBytes = 1 << 20;
 
 // What a commit relies on, in a folder of our own that is removed in the end (docs/design/formats.md).
 Status TryCommitCalls(const std::string& folder) {
@@ -87,22 +86,14 @@ Check CheckSharedMemory(const std::string& root) {
 }
 
 Check CheckRemoveIpc(const std::string& root) {
-  std::error_code ignored;
-  if (!fs::exists(root + "/run/systemd/seats", ignored))
-    return {"RemoveIPC", Finding::kGood, "no logind runs here to empty shared memory", ""};
-  std::vector<std::string> paths = {root + "/etc/systemd/logind.conf"};
-  const std::string folder = paths.front() + ".d";
-  if (const auto files = ListDirectory(folder); files.ok()) {
-    for (const std::string& file : *files) {
-      if (file.ends_with(".conf")) paths.push_back(folder + "/" + file);
-    }
+  switch (FindIpcRemoval(root, kOrdinaryUser, "")) {
+    case IpcRemoval::kNoLogind:
+      return {"RemoveIPC", Finding::kGood, "no logind runs here to empty shared memory", ""};
+    case IpcRemoval::kOff:
+      return {"RemoveIPC", Finding::kGood, "RemoveIPC=no: logind leaves shared memory alone", ""};
+    default:
+      break;
   }
-  std::vector<std::string> texts;
-  for (const std::string& path : paths) {
-    if (auto text = ReadAll(path, kMaxConfigBytes); text.ok()) texts.push_back(*std::move(text));
-  }
-  if (!RemovesIpc(texts))
-    return {"RemoveIPC", Finding::kGood, "RemoveIPC=no: logind leaves shared memory alone", ""};
   return {"RemoveIPC", Finding::kWarning,
           "logind's RemoveIPC is yes: images vanish when their user logs out of this node",
           "set RemoveIPC=no in /etc/systemd/logind.conf on the compute nodes (Slurm's documentation asks for "
@@ -144,20 +135,6 @@ std::vector<Check> CheckMemory(const std::string& root) {
     memory.remedy = "a save stages a copy of the state in memory: ask for more (--mem)";
   }
   return {CheckSharedMemory(root), CheckRemoveIpc(root), memory};
-}
-
-bool RemovesIpc(const std::vector<std::string>& files) {
-  bool removes = true;
-  for (const std::string& file : files) {
-    std::istringstream lines(file);
-    for (std::string line; std::getline(lines, line);) {
-      std::erase(line, ' ');
-      if (!line.starts_with("RemoveIPC=")) continue;
-      const std::string value = line.substr(10);
-      removes = value == "yes" || value == "true" || value == "on" || value == "1";
-    }
-  }
-  return removes;
 }
 
 }  // namespace cairn

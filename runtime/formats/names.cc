@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::string_view kEpochPrefix = "EPOCH-";
 constexpr std::string_view kDeadPrefix = "dead-";
+constexpr std::string_view kStagingPrefix = ".staging-e";
 constexpr std::string_view kShardPrefix = "shard-";
 constexpr std::string_view kShardSuffix = "-model-00001-of-00001.safetensors";
 constexpr std::string_view kSumsSuffix = ".sums";
@@ -85,6 +86,23 @@ std::string Dead(std::string_view attempt) { return std::string(kDeadPrefix) + s
 std::optional<Attempt> ParseDead(std::string_view name) {
   if (!Strip(name, kDeadPrefix, "")) return std::nullopt;
   return ParseAttempt(name);
+}
+
+std::string StagingFolder(const Staging& staging) {
+  return std::string(kStagingPrefix) + std::to_string(staging.epoch) + "-" + std::to_string(staging.rank) +
+         "." + staging.id;
+}
+
+std::optional<Staging> ParseStagingFolder(std::string_view name) {
+  if (!Strip(name, kStagingPrefix, "")) return std::nullopt;
+  const size_t dash = name.find('-');
+  const size_t dot = name.find('.');
+  if (dash == name.npos || dot == name.npos || dot < dash) return std::nullopt;
+  const std::optional<uint64_t> epoch = ParseNumber(name.substr(0, dash), 1, UINT32_MAX);
+  const std::optional<uint64_t> rank = ParseNumber(name.substr(dash + 1, dot - dash - 1), 1, UINT32_MAX);
+  const std::string_view id = name.substr(dot + 1);
+  if (!epoch || !rank || !IsId(id)) return std::nullopt;
+  return Staging{static_cast<uint32_t>(*epoch), static_cast<uint32_t>(*rank), std::string(id)};
 }
 
 std::string Shard(uint32_t number) { return Padded(kShardPrefix, number, 5) + std::string(kShardSuffix); }

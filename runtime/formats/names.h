@@ -50,6 +50,17 @@ std::optional<Attempt> ParseAttempt(std::string_view name);
 std::string Dead(std::string_view attempt);
 std::optional<Attempt> ParseDead(std::string_view name);
 
+// ".staging-e7-3.1f00c2d9": what rank 3 of epoch 7 writes through to (staging/write_through_slot.h). Epoch 0: of a life that could not claim
+// one yet.
+struct Staging {
+  uint32_t epoch = 0;
+  uint32_t rank = 0;
+  std::string id;  // as in Attempt
+  friend bool operator==(const Staging&, const Staging&) = default;
+};
+std::string StagingFolder(const Staging& staging);
+std::optional<Staging> ParseStagingFolder(std::string_view name);
+
 // Files of arrays and their checksums, numbered from 1: "shard-00001-model-00001-of-00001.safetensors",
 // "shard-00001.sums".
 std::string Shard(uint32_t number);

@@ -45,7 +45,8 @@ struct Temporary {
 Result<Temporary> WriteTemporary(const std::string& path, std::string_view bytes, FileMode mode) {
   const size_t slash = path.rfind('/') + 1;  // 0 when there is none
   Temporary temporary;
-  temporary.path = path.substr(0, slash) + ".tmp-" + path.substr(slash) + "-" + RandomHex(8);
+  temporary.path =
+      path.substr(0, slash) + std::string(kTemporaryPrefix) + path.substr(slash) + "-" + RandomHex(8);
   const auto write = [&]() -> Status {
     CAIRN_ASSIGN_OR_RETURN(UniqueFd fd,
                            OpenFile(temporary.path, O_WRONLY | O_CREAT | O_EXCL, mode ? 0600 : 0666));

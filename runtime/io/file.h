@@ -55,8 +55,11 @@ Status CreateExclusive(const std::string& path, std::string_view bytes, FileMode
 // Asks the kernel to forget what it caches of a file, so that the next read goes to the store. Best effort.
 void DropCached(const std::string& path);
 
-// Names in a folder, sorted, without "." and "..". A name that begins with ".tmp-" is a file of PublishFile
-// in the making, or what a crash left of one.
+// So begins the name of a file of PublishFile or CreateExclusive in the making, or what a crash left of one. Should somebody remove it too
+// early, the call fails with kNotFound.
+inline constexpr std::string_view kTemporaryPrefix = ".tmp-";
+
+// Names in a folder, sorted, without "." and "..".
 Result<std::vector<std::string>> ListDirectory(const std::string& path);
 
 // rename(2) by full path; after an error both names are looked at, since NFS may have done it (the reply was

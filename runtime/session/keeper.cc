@@ -244,15 +244,21 @@ Status Keeper::PrepareAll() {
     }
     links_.send(rank, order);
   }
+  std::string warning;  // of the first rank that has one, for all of them
+  int warned = 0;
   for (int rank = 0; rank < boot_.world_size; ++rank) {
     CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
                            links_.mailbox->Take(kOutcomeMessage, rank, kShareBound));
     CAIRN_ASSIGN_OR_RETURN(const Outcome outcome, DecodeSessionMessage<Outcome>(letter.payload));
+    if (!outcome.warning.empty() && warned++ == 0)
+      warning = "rank " + std::to_string(rank) + ": " + outcome.warning;
     if (outcome.status.ok()) continue;
     const std::string why = "rank " + std::to_string(rank) + " cannot be saved: " + outcome.status.message();
     if (boot_.settings.require) return {outcome.status.code(), why};
     links_.log->Warn(why);
   }
+  if (warned > 1) warning += ". So it is with " + std::to_string(warned - 1) + " more ranks";
+  if (warned > 0) links_.log->Warn(warning);
   return OkStatus();
 }
 

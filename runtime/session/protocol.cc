@@ -131,14 +131,12 @@ void FromJson(const json& in, Order& m) {
 json ToJson(const Outcome& m) {
   json records = json::array();
   for (const auto& [rank, record] : m.records) records.push_back({rank, FromBytes(record)});
-  return {{"status", FromStatus(m.status)},
-          {"needed", m.needed_bytes},
-          {"read", m.read_bytes},
-          {"layout", FromBytes(m.layout)},
-          {"records", std::move(records)}};
+  return {{"status", FromStatus(m.status)}, {"warning", m.warning},          {"needed", m.needed_bytes},
+          {"read", m.read_bytes},           {"layout", FromBytes(m.layout)}, {"records", std::move(records)}};
 }
 void FromJson(const json& in, Outcome& m) {
   m.status = ToStatus(in.at("status"));
+  m.warning = in.at("warning").get<std::string>();
   m.needed_bytes = in.at("needed").get<uint64_t>();
   m.read_bytes = in.at("read").get<uint64_t>();
   m.layout = ToBytes(in.at("layout"));

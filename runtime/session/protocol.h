@@ -28,8 +28,8 @@ enum SessionMessage : uint16_t {
   kBulkAddressMessage = 9,  // member ↔ member: AddressBook
   kInventoryMessage = 10,   // member → leader
   kDrainSeenMessage = 11,   // member → leader: at the begin and the end of its drain, and between
-  kHurryMessage = 12,       // leader → all, empty: the job is about to end; drains at full speed from now on
-  kHeldMessage = 13,        // member → leader: PartnerHeld
+  kHurryMessage = 12,  // leader → all, empty: the job is about to end; drains at full speed from now on
+  kHeldMessage = 13,   // member → leader: PartnerHeld
 };
 
 // How opening ended, for every member.
@@ -89,6 +89,8 @@ struct Order {
 struct Outcome {
   static constexpr uint16_t kType = kOutcomeMessage;
   Status status;
+  std::string
+      warning;  // kPrepare, for the user: saves of this rank cost more than they should, or survive less
   uint64_t needed_bytes = 0;  // what the ranks need of the blocks that this one read, each byte once
   uint64_t read_bytes = 0;    // whole blocks
   std::string layout;         // kShowLayout

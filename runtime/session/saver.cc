@@ -31,39 +31,39 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
     pieces.emplace_back(array, piece.ordinal);
     strides.push_back(items.arrays()[array].pieces[piece.ordinal].stride_bytes);
   }
-  CAIRN_ASSIGN_OR_RETURN(SnapshotPlan snapshot, SnapshotPlan::Make(images, strides));
-  CAIRN_ASSIGN_OR_RETURN(LocalTier tier, LocalTier::Open(options.tier));
-  const int ranks_on_node = options.ranks_on_node;
-  CAIRN_ASSIGN_OR_RETURN(SlotPool pool, SlotPool::Make(tier, images, ranks_on_node, [ranks_on_node] {
-                           return ReadMemoryRoom(ranks_on_node);
-                         }));
+  CAIRN_ASSIGN_OR_RETURN(SnapshotPlan snapshot, SnapshotPlan::Make(images, strides, options.copy_threads));
+  StagingOptions staging_options;
+  staging_options.tier = options.tier;
+  staging_options.ranks_on_node = options.ranks_on_node;
+  staging_options.room = [ranks = options.ranks_on_node] { return ReadMemoryRoom(ranks); };
+  staging_options.write_through = {options.run_directory, options.epoch, options.rank, options.mode};
+  CAIRN_ASSIGN_OR_RETURN(Staging staging, Staging::Make(staging_options, images));
   RecordShape shape{options.run_id, {}};
   for (const RegisteredBlob& blob : items.blobs()) shape.blobs.push_back({blob.name, blob.bytes});
   std::vector<Record> records;
-  for (int slot = 0; slot < pool.size(); ++slot) {
-    CAIRN_ASSIGN_OR_RETURN(Mapping memory,
-                           tier.Map("slot" + std::to_string(slot) + ".record", SlotRecord::BytesFor(shape),
-                                    [](uint64_t) { return OkStatus(); }));
+  for (int slot = 0; slot < staging.pool.size(); ++slot) {
+    CAIRN_ASSIGN_OR_RETURN(
+        Mapping memory, staging.tier.Map("slot" + std::to_string(slot) + ".record",
+                                         SlotRecord::BytesFor(shape), [](uint64_t) { return OkStatus(); }));
     const SlotRecord record(memory.data(), shape);
     records.push_back({std::move(memory), record});
   }
   if (options.keeps_layout) {
-    CAIRN_RETURN_IF_ERROR(tier.Write(kLayoutFile, EncodeLayoutFile(EncodeState(state))));
+    CAIRN_RETURN_IF_ERROR(staging.tier.Write(kLayoutFile, EncodeLayoutFile(EncodeState(state))));
   }
-  return std::unique_ptr<Saver>(
-      new Saver(options, items, std::move(tier), std::move(images), std::move(snapshot), std::move(pool),
-                std::move(records), LayoutHash(state.layout), state.layout.world_size, std::move(pieces)));
+  return std::unique_ptr<Saver>(new Saver(options, items, std::move(staging), std::move(images),
+                                          std::move(snapshot), std::move(records), LayoutHash(state.layout),
+                                          state.layout.world_size, std::move(pieces)));
 }
 
-Saver::Saver(Options options, const Items& items, LocalTier tier, ImagePlan images, SnapshotPlan snapshot,
-             SlotPool pool, std::vector<Record> records, Hash128 layout, uint32_t world_size,
+Saver::Saver(Options options, const Items& items, Staging staging, ImagePlan images, SnapshotPlan snapshot,
+             std::vector<Record> records, Hash128 layout, uint32_t world_size,
              std::vector<std::pair<size_t, size_t>> pieces)
     : options_(std::move(options)),
       items_(items),
-      tier_(std::move(tier)),
+      staging_(std::move(staging)),
       images_(std::move(images)),
       snapshot_(std::move(snapshot)),
-      pool_(std::move(pool)),
       layout_(layout),
       world_size_(world_size),
       pieces_(std::move(pieces)),
@@ -71,20 +71,20 @@ Saver::Saver(Options options, const Items& items, LocalTier tier, ImagePlan imag
       records_(std::move(records)) {}
 
 Saver::~Saver() {
-  if (only_here_ || (current_ && current_->complete)) tier_.Keep();
+  if (only_here_ || (current_ && current_->complete)) staging_.tier.Keep();
 }
 
 Status Saver::Acquire(uint64_t save_id, int64_t boundary) {
   if (current_) return {Code::kBusy, "the files of the save before are still being written"};
   const SnapshotId id{options_.epoch, save_id,       static_cast<uint64_t>(boundary),
                       layout_,        options_.rank, world_size_};
-  Slot* slot = pool_.Acquire(id);
+  Slot* slot = staging_.pool.Acquire(id);
   if (slot == nullptr) return {Code::kBusy, "no staging slot is free"};
   current_ = Current{.id = id, .slot = slot};
   return OkStatus();
 }
 
-void Saver::Copy(const SnapshotStamp& stamp) {
+Status Saver::Copy(const SnapshotStamp& stamp) {
   const int64_t begin = NowNs();
   for (size_t i = 0; i < pieces_.size(); ++i)
     pointers_[i] = items_.arrays()[pieces_[i].first].pieces[pieces_[i].second].data;
@@ -93,15 +93,15 @@ void Saver::Copy(const SnapshotStamp& stamp) {
     const RegisteredBlob& blob = items_.blobs()[i];
     if (blob.bytes > 0) std::memcpy(record().blob(i), blob.data, blob.bytes);
   }
-  snapshot_.Run(pointers_.data(), *current_->slot);
+  Status status = current_->slot->Fill(images_, snapshot_, pointers_.data(), *control_);
   stall_ns_ = NowNs() - begin;
+  return status;
 }
 
 void Saver::BeginDrain() {
-  pool_.Complete(current_->slot);
-  pool_.BeginDrain(current_->slot);
+  staging_.pool.Complete(current_->slot);
+  staging_.pool.BeginDrain(current_->slot);
   current_->complete = current_->draining = true;
-  control_ = std::make_unique<DrainControl>();
   if (hurried_) control_->Hurry();
   drain_began_ns_ = NowNs();
 }
@@ -111,7 +111,7 @@ Result<MemberRecord> Saver::Drain(const std::string& directory) {
   DrainOptions options{
       .directory = directory, .mode = options_.mode, .bytes_per_second = options_.drain_limit};
   options.make_engine = [this] { return MakeWriteEngine(options_.writer); };
-  CAIRN_ASSIGN_OR_RETURN(record.shards, cairn::Drain(*current_->slot, images_, options, *control_));
+  CAIRN_ASSIGN_OR_RETURN(record.shards, current_->slot->Drain(images_, options, *control_));
   for (size_t i = 0; i < items_.blobs().size(); ++i) {
     const RegisteredBlob& blob = items_.blobs()[i];
     record.blobs.emplace(blob.name,
@@ -124,23 +124,23 @@ Result<MemberRecord> Saver::Drain(const std::string& directory) {
 
 void Saver::DrainEnded() {
   current_->draining = false;
-  pool_.EndDrain(current_->slot);
+  staging_.pool.EndDrain(current_->slot);
   FreeIfSettled();
 }
 
 Result<PartnerSlots> Saver::MakePartnerSlots(
     const Layout& layout, const std::vector<uint32_t>& wards,
     std::function<void(uint32_t ward, uint64_t save_id)> held) const {
-  if (tier_.anonymous()) return Status(Code::kUnavailable, "images live in anonymous memory here");
+  if (staging_.tier.anonymous()) return Status(Code::kUnavailable, "images live in anonymous memory here");
   CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(layout));
   const auto may_take = [this](uint64_t bytes) {
     const uint64_t left =
-        WithoutHeadRoom(std::min(ReadMemoryRoom(options_.ranks_on_node).bytes, tier_.FreeBytes()));
+        WithoutHeadRoom(std::min(ReadMemoryRoom(options_.ranks_on_node).bytes, staging_.tier.FreeBytes()));
     if (bytes <= left) return OkStatus();
     return Status(Code::kOutOfMemory, "no room for the snapshots of ranks of another node: " +
                                           FormatBytes(left) + " are left on this one");
   };
-  return PartnerSlots::Make(tier_, layout, plan, wards, may_take, std::move(held));
+  return PartnerSlots::Make(staging_.tier, layout, plan, wards, may_take, std::move(held));
 }
 
 OutgoingCopy Saver::BeginPartnerCopy() {
@@ -162,12 +162,14 @@ void Saver::PartnerCopyEnded() {
 void Saver::Settle(uint64_t save_id, Worth worth) {
   if (!current_ || current_->id.save_id != save_id) return;
   current_->settled = worth;
-  CancelDrain();
+  Cancel();
   if (worth != Worth::kLocal) copy_cancelled_ = true;
   FreeIfSettled();
 }
 
-void Saver::CancelDrain() { control_->Cancel(); }
+void Saver::Cancel() {
+  if (current_) control_->Cancel();
+}
 
 void Saver::Hurry() {
   hurried_ = true;
@@ -185,11 +187,12 @@ std::optional<DrainSeen> Saver::seen() const {
 
 void Saver::FreeIfSettled() {
   if (!current_->settled || current_->draining || current_->copying) return;
+  control_ = std::make_unique<DrainControl>();
   if (*current_->settled != Worth::kNone) only_here_ = *current_->settled == Worth::kLocal;
   if (*current_->settled == Worth::kNone) {
-    pool_.Release(current_->slot);
+    staging_.pool.Release(current_->slot);
   } else if (!current_->complete) {
-    pool_.Complete(current_->slot);
+    staging_.pool.Complete(current_->slot);
   }
   current_.reset();
 }

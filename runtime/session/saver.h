@@ -3,7 +3,7 @@
 // When it ends, its folder in the local tier goes, unless the newest snapshot in it is complete on all ranks and not known to be durable: then it is
 // left for the next life, as by a process that was killed.
 //
-// Made in cairn_restore, when the merged state is known. Acquire, Begin…, …Ended, Settle, CancelDrain, Hurry and seen under the session's mutex; Copy by whichever thread takes
+// Made in cairn_restore, when the merged state is known. Acquire, Begin…, …Ended, Settle, Cancel, Hurry and seen under the session's mutex; Copy by whichever thread takes
 // the snapshot, while the state stands still; Drain on the worker.
 #ifndef CAIRN_RUNTIME_SESSION_SAVER_H_
 #define CAIRN_RUNTIME_SESSION_SAVER_H_
@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/session/items.h"
@@ -21,10 +22,10 @@
 #include "runtime/session/state.h"
 #include "runtime/staging/drain.h"
 #include "runtime/staging/image_plan.h"
-#include "runtime/staging/local_tier.h"
-#include "runtime/staging/slot.h"
+#include "runtime/staging/mapping.h"
 #include "runtime/staging/slot_record.h"
 #include "runtime/staging/snapshot.h"
+#include "runtime/staging/staging.h"
 
 namespace cairn {
 
@@ -34,9 +35,11 @@ class Saver {
     uint32_t rank = 0;
     int ranks_on_node = 1;
     uint32_t epoch = 0;
+    std::string run_directory;
     std::string run_id;
     bool keeps_layout = false;  // one rank of each node: its folder holds the layout
     LocalTierOptions tier;
+    int copy_threads = 1;
     FileMode mode;
     Writer writer = Writer::kAuto;
     uint64_t drain_limit = 0;  // bytes per second and rank; 0 = none
@@ -47,12 +50,13 @@ class Saver {
 
   ~Saver();
 
-  const std::vector<std::string>& notes() const { return tier_.notes(); }
+  const std::vector<std::string>& notes() const { return staging_.notes; }
+  const std::string& warning() const { return staging_.warning; }
 
   // A slot for this snapshot, or why there is none now.
   Status Acquire(uint64_t save_id, int64_t boundary);
   // The stall: copies arrays and blobs into the acquired slot.
-  void Copy(const SnapshotStamp& stamp);
+  Status Copy(const SnapshotStamp& stamp);
   // All members have staged: the slot is complete, and a worker will drain it.
   void BeginDrain();
   // Writes the slot's files into `directory`; on the worker.
@@ -72,8 +76,8 @@ class Saver {
   // both have ended. Nothing for a save that got no slot.
   enum class Worth { kNone, kLocal, kDurable };
   void Settle(uint64_t save_id, Worth worth);
-  // A drain that still runs is to end soon: the process is leaving.
-  void CancelDrain();
+  // A copy that writes through, or a drain, is to end soon: the save was dropped, or the process is leaving.
+  void Cancel();
   // This drain and all later ones: as fast as they can.
   void Hurry();
   // How far the drain is; nothing while there is none.
@@ -95,18 +99,17 @@ class Saver {
     SlotRecord record;
   };
 
-  Saver(Options options, const Items& items, LocalTier tier, ImagePlan images, SnapshotPlan snapshot,
-        SlotPool pool, std::vector<Record> records, Hash128 layout, uint32_t world_size,
+  Saver(Options options, const Items& items, Staging staging, ImagePlan images, SnapshotPlan snapshot,
+        std::vector<Record> records, Hash128 layout, uint32_t world_size,
         std::vector<std::pair<size_t, size_t>> pieces);
   void FreeIfSettled();
   const SlotRecord& record() const { return records_[static_cast<size_t>(current_->slot->number())].record; }
 
   const Options options_;
   const Items& items_;
-  LocalTier tier_;
+  Staging staging_;
   const ImagePlan images_;
   const SnapshotPlan snapshot_;
-  SlotPool pool_;
   const Hash128 layout_;
   const uint32_t world_size_;
   const std::vector<std::pair<size_t, size_t>> pieces_;  // by piece number: (array, piece) in Items
@@ -114,6 +117,7 @@ class Saver {
   std::vector<Record> records_;                          // by slot
   std::optional<Current> current_;
   bool only_here_ = false;  // the newest complete snapshot is not known to be durable
+  // Of the copy that writes through, then of the drain. A new one for each save, made before its boundary.
   std::unique_ptr<DrainControl> control_ = std::make_unique<DrainControl>();
   int64_t drain_began_ns_ = 0;
   bool hurried_ = false;

@@ -123,7 +123,7 @@ bool Session::Leave() {
     Lock lock(mutex_);
     if (saver_) saver_->Hurry();
     changed_.wait_for(lock, kExitDrainBound, [this] { return !member_.has_snapshot(); });
-    if (saver_) saver_->CancelDrain();
+    if (saver_) saver_->Cancel();
   }
   mailbox_.Break({Code::kCancelled, "this process is leaving"});
   auto departed = std::make_shared<std::promise<void>>();
@@ -250,7 +250,7 @@ Status Session::Obey(const Order& order, Outcome* outcome) {
     case Order::kLoad:
       return Load(order, outcome);
     case Order::kPrepare:
-      return Prepare(order);
+      return Prepare(order, outcome);
     case Order::kLayout:
     case Order::kAbandon:
     case Order::kProceed:
@@ -261,14 +261,16 @@ Status Session::Obey(const Order& order, Outcome* outcome) {
 }
 
 // Plans and slots; a failure costs the saves, not the job.
-Status Session::Prepare(const Order& order) {
+Status Session::Prepare(const Order& order, Outcome* outcome) {
   Saver::Options options;
   options.rank = static_cast<uint32_t>(boot_.rank);
   options.ranks_on_node = boot_.ranks_on_node;
   options.epoch = epoch_;
   options.run_id = order.run_id;
+  options.run_directory = boot_.settings.dir;
   options.keeps_layout = boot_.first_on_node;
   options.tier = Tier();
+  options.copy_threads = boot_.settings.copy_threads;
   options.mode = boot_.settings.mode;
   options.writer = boot_.settings.writer;
   // The node's ranks share its limit; those of one node are about equally large.
@@ -291,6 +293,7 @@ Status Session::Prepare(const Order& order) {
   }
   saver_ = *std::move(saver);
   partner_ = std::move(partner);
+  outcome->warning = saver_->warning();
   for (const std::string& note : saver_->notes()) boot_.rank == 0 ? log_->Info(note) : log_->Debug(note);
   return OkStatus();
 }
@@ -400,9 +403,9 @@ void Session::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
   if (status.ok()) {
     const SnapshotStamp stamp{label_, count_.load(), order.mode == agreement::Mode::kFinal};
     lock.unlock();
-    saver_->Copy(stamp);
+    status = saver_->Copy(stamp);
     lock.lock();
-    if (partner_) {
+    if (partner_ && status.ok()) {
       partner_->Send(saver_->BeginPartnerCopy(), saver_->copy_cancelled(), [this](const Status& sent) {
         if (!sent.ok()) log_->Debug("no partner copy: ", sent.message());
         const Lock own(mutex_);
@@ -443,6 +446,8 @@ void Session::Carry(agreement::MemberActions actions, Lock& lock) {
       closed_ = closed->status;
     }
   }
+  // Nobody waits for this snapshot any more: the program need not stand still until it is written.
+  if (saver_ && member_.state() == agreement::MemberState::kDiscarding) saver_->Cancel();
   changed_.notify_all();
 }
 

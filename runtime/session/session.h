@@ -90,7 +90,7 @@ class Session {
   Status Connect();
   bool Leave();  // false: something hangs, and the session must not be destroyed
   Status Obey(const Order& order, Outcome* outcome);
-  Status Prepare(const Order& order);
+  Status Prepare(const Order& order, Outcome* outcome);
   std::unique_ptr<PartnerLink> LinkPartner(const Saver& saver, const Order& order);
   Status Load(const Order& order, Outcome* outcome);
   void EndTransfers(const Status& why);  // for good: a member is gone, or this one leaves

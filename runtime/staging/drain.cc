@@ -1,9 +1,7 @@
 #include "runtime/staging/drain.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,46 +17,10 @@
 #include "runtime/io/fd.h"
 #include "runtime/io/thread.h"
 #include "runtime/staging/mapping.h"
+#include "runtime/staging/new_files.h"
 
 namespace cairn {
 namespace {
-
-// The files of one drain, removed again unless it succeeds.
-class NewFiles {
- public:
-  explicit NewFiles(FileMode mode) : mode_(mode) {}
-  ~NewFiles() {
-    for (const std::string& path : paths_) static_cast<void>(RemoveFile(path));
-  }
-  NewFiles(const NewFiles&) = delete;
-  NewFiles& operator=(const NewFiles&) = delete;
-
-  Result<UniqueFd> Create(const std::string& path) {
-    CAIRN_ASSIGN_OR_RETURN(UniqueFd file, OpenFile(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW));
-    paths_.push_back(path);
-    if (mode_ && fchmod(file.get(), static_cast<mode_t>(*mode_)) != 0)
-      return Status::FromErrno(errno, "chmod " + path);
-    return file;
-  }
-  void Keep() { paths_.clear(); }
-
- private:
-  FileMode mode_;
-  std::vector<std::string> paths_;
-};
-
-// Set after creation: open(2) with O_DIRECT leaves the new file behind where the file system refuses the flag.
-bool SetDirect(int fd, bool on) {
-  const int flags = fcntl(fd, F_GETFL);
-  return flags >= 0 && fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
-}
-
-Status Preallocate(int fd, uint64_t bytes, const std::string& path) {
-  if (fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0) return OkStatus();
-  // It saves extents and tells early that the space is not there; where it does not exist, the writes will tell.
-  if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL || errno == EINTR) return OkStatus();
-  return Status::FromErrno(errno, "reserve " + std::to_string(bytes) + " bytes for " + path);
-}
 
 // An image on its way into its file.
 struct Shard {
@@ -211,14 +173,6 @@ Status WriteBlocks(std::vector<Shard>& shards, const DrainOptions& options, Drai
 }
 
 // Step 3.
-Status WriteSums(const Sums& sums, const std::string& path, NewFiles& files) {
-  CAIRN_ASSIGN_OR_RETURN(UniqueFd file, files.Create(path));
-  const std::string bytes = EncodeSums(sums);
-  CAIRN_RETURN_IF_ERROR(PwriteFull(file.get(), std::as_bytes(std::span(bytes)), 0, path));
-  CAIRN_RETURN_IF_ERROR(SyncFile(file.get(), path));
-  return std::move(file).Close(path);
-}
-
 Result<ShardRecord> Finish(Shard& shard, const DrainOptions& options, NewFiles& files) {
   // The last block was written in whole pages if it went past the page cache.
   if (options.direct && ftruncate(shard.file.get(), static_cast<off_t>(shard.sums.file_bytes)) != 0)
@@ -248,7 +202,7 @@ void DrainControl::SleepUntil(Pace::TimePoint when) {
   changed_.wait_until(lock, when, [this] { return cancelled_ || hurried_; });
 }
 
-Result<std::vector<ShardRecord>> Drain(Slot& slot, const ImagePlan& plan, const DrainOptions& options,
+Result<std::vector<ShardRecord>> Drain(MemorySlot& slot, const ImagePlan& plan, const DrainOptions& options,
                                        DrainControl& control) {
   NewFiles files(options.mode);
   std::vector<ShardRecord> records;

@@ -32,8 +32,8 @@
 #include "runtime/io/file.h"
 #include "runtime/io/write_engine.h"
 #include "runtime/staging/image_plan.h"
+#include "runtime/staging/memory_slot.h"
 #include "runtime/staging/pace.h"
-#include "runtime/staging/slot.h"
 
 namespace cairn {
 
@@ -73,7 +73,7 @@ struct DrainOptions {
 // kCancelled after Cancel; else the code of the call that failed, with the path and how far it got:
 // kNoSpace, kPermission, kIo (a failed fsync is never retried: what it lost is lost). It returns only when no
 // write is in flight any more: where the store hangs, this hangs.
-Result<std::vector<ShardRecord>> Drain(Slot& slot, const ImagePlan& plan, const DrainOptions& options,
+Result<std::vector<ShardRecord>> Drain(MemorySlot& slot, const ImagePlan& plan, const DrainOptions& options,
                                        DrainControl& control);
 
 }  // namespace cairn

@@ -132,7 +132,7 @@ Result<Leftovers::Adopted> Leftovers::Adopt(const std::string& folder, const std
     Adopted adopted;
     CAIRN_ASSIGN_OR_RETURN(adopted.sidecar, ReadSidecar(opened.get(), slot));
     CAIRN_ASSIGN_OR_RETURN(adopted.record, ReadRecord(opened.get(), slot));
-    CAIRN_ASSIGN_OR_RETURN(adopted.slot, Slot::Adopt(opened.get(), slot, plan));
+    CAIRN_ASSIGN_OR_RETURN(adopted.slot, MemorySlot::Adopt(opened.get(), slot, plan));
     return adopted;
   };
   Result<Adopted> adopted = adopt();

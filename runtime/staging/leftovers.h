@@ -22,7 +22,7 @@
 #include "runtime/io/fd.h"
 #include "runtime/staging/image_plan.h"
 #include "runtime/staging/local_tier.h"
-#include "runtime/staging/slot.h"
+#include "runtime/staging/memory_slot.h"
 #include "runtime/staging/slot_record.h"
 
 namespace cairn {
@@ -51,7 +51,7 @@ class Leftovers {
   Result<std::string> ReadLayout(const std::string& folder) const;
 
   struct Adopted {
-    std::unique_ptr<Slot> slot;
+    std::unique_ptr<MemorySlot> slot;
     SidecarContent sidecar;
     RecordContent record;
   };

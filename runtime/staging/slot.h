@@ -1,8 +1,8 @@
-// Slot and SlotPool: recycled memory for one snapshot of a rank each.
+// Slot and SlotPool: where one snapshot of a rank is put until it is durable.
 //
-// A slot holds the images of all files of this rank, headers already in place, and a sidecar. It is filled at
-// a boundary by the program's thread (snapshot.h) and drained by a worker (drain.h); between the two, and
-// while draining, its images do not change.
+// There are two kinds of slots: memory that holds the images (memory_slot.h), and, where there is no memory for that, files on the durable
+// tier that bear no meaning yet (write_through_slot.h). A slot is filled at a boundary while the program stands still and drained by a
+// worker; between the two, and while draining, its images do not change.
 //
 // A slot is free, then filling (Acquire), then complete (Complete, once all members have staged), until it is
 // refilled. Rules of the pool:
@@ -17,55 +17,49 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "planner/base/status.h"
+#include "runtime/formats/record.h"
 #include "runtime/staging/image_plan.h"
-#include "runtime/staging/local_tier.h"
-#include "runtime/staging/mapping.h"
-#include "runtime/staging/memory_room.h"
 #include "runtime/staging/sidecar.h"
 
 namespace cairn {
 
+class DrainControl;
+struct DrainOptions;
+class SnapshotPlan;
+
 class Slot {
  public:
-  // Maps and touches the memory of all images and writes their headers. `number` tells a rank's slots apart
-  // in the tier.
-  static Result<std::unique_ptr<Slot>> Make(const LocalTier& tier, const ImagePlan& plan, int number,
-                                            const MayTakeFunction& may_take);
+  virtual ~Slot() = default;
 
-  // Maps the files of a slot that a dead rank left in `folder` (leftovers.h), their names beginning with `name`. kDamage when they are not
-  // the images of `plan`.
-  static Result<std::unique_ptr<Slot>> Adopt(int folder, const std::string& name, const ImagePlan& plan);
+  // Takes the snapshot, whose sidecar Acquire has begun, and marks it STAGED. `pieces` as for SnapshotPlan::Run; the
+  // program's memory does not change meanwhile. kCancelled after `control.Cancel`, where that is looked at.
+  virtual Status Fill(const ImagePlan& plan, const SnapshotPlan& snapshot, void* const* pieces,
+                      DrainControl& control) = 0;
 
-  // Memory that Make takes, in whole pages.
-  static uint64_t BytesFor(const ImagePlan& plan);
+  // Makes the images durable files of an attempt: the contract is that of drain.h.
+  virtual Result<std::vector<ShardRecord>> Drain(const ImagePlan& plan, const DrainOptions& options,
+                                                 DrainControl& control) = 0;
 
-  std::byte* image(size_t i) const { return images_[i].data(); }  // as in ImagePlan::images
-  size_t image_count() const { return images_.size(); }
-  Sidecar sidecar() const { return Sidecar(sidecar_.data()); }
-  int number() const { return number_; }
+  virtual Sidecar sidecar() = 0;
+
+  // Where an image lies (as ImagePlan::images); null for a slot that has none in memory.
+  virtual std::byte* image(size_t) const { return nullptr; }
+
+  int number() const { return number_; }  // tells a rank's slots apart, from 0
+
+ protected:
+  explicit Slot(int number) : number_(number) {}
 
  private:
-  Slot() = default;
-  int number_ = 0;
-  std::vector<Mapping> images_;
-  Mapping sidecar_;
+  const int number_;
 };
 
 class SlotPool {
  public:
-  // Two slots if the memory allows, else one. When not even one fits: kOutOfMemory with what is needed, what is
-  // left, what bounds it and the remedy; the job goes on without saves. All `ranks_on_node` call it at about the
-  // same time and share the room, which is asked for again before each piece of memory is taken.
-  static Result<SlotPool> Make(const LocalTier& tier, const ImagePlan& plan, int ranks_on_node,
-                               const std::function<MemoryRoom()>& room);
-
-  // The pool of slots that exist, for callers that have them.
   explicit SlotPool(std::vector<std::unique_ptr<Slot>> slots);
 
   int size() const { return static_cast<int>(entries_.size()); }

@@ -1,10 +1,19 @@
 #include "runtime/staging/snapshot.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 namespace cairn {
+namespace {
 
-Result<SnapshotPlan> SnapshotPlan::Make(const ImagePlan& plan, const std::vector<Dims>& piece_strides) {
+// Small enough that the threads end together, large enough that taking one costs nothing.
+constexpr uint64_t kPartBytes = 2 << 20;
+
+}  // namespace
+
+Result<SnapshotPlan> SnapshotPlan::Make(const ImagePlan& plan, const std::vector<Dims>& piece_strides,
+                                        int threads) {
   SnapshotPlan snapshot;
   for (uint32_t i = 0; i < plan.images.size(); ++i) {
     for (const CopyTask& task : plan.images[i].copies) {
@@ -23,16 +32,41 @@ Result<SnapshotPlan> SnapshotPlan::Make(const ImagePlan& plan, const std::vector
                                   DenseStrides(task.region.extent, task.element_bytes));
       snapshot.ops_.push_back(op);
     }
+    if (threads == 1) continue;
+    const Image& image = plan.images[i];
+    for (uint64_t at = image.header.size(); at < image.size_bytes; at += kPartBytes)
+      snapshot.parts_.push_back({i, at, std::min(at + kPartBytes, image.size_bytes)});
   }
+  snapshot.crew_ = std::make_unique<Crew>(threads, "cairn-copy");
   return snapshot;
 }
 
-void SnapshotPlan::Run(void* const* pieces, Slot& slot) const {
+void SnapshotPlan::Run(void* const* pieces, std::byte* const* images) const {
+  if (crew_->size() > 1) {
+    return crew_->Run(static_cast<uint32_t>(parts_.size()), [&](uint32_t number, int) {
+      const Part& part = parts_[number];
+      CopyRange(pieces, part.image, part.begin, part.end, images[part.image] + part.begin);
+    });
+  }
   for (const Op& op : ops_) {
     op.copy.Run(static_cast<const std::byte*>(pieces[op.piece]) + op.source_offset,
-                slot.image(op.image) + op.offset);
+                images[op.image] + op.offset);
   }
-  slot.sidecar().MarkStaged();
+}
+
+void SnapshotPlan::CopyRange(void* const* pieces, size_t image, uint64_t begin, uint64_t end,
+                             std::byte* out) const {
+  const auto ends_before = [&](const Op& op) {
+    return std::pair<size_t, uint64_t>(op.image, op.offset + static_cast<uint64_t>(op.copy.bytes())) <=
+           std::pair(image, begin);
+  };
+  for (auto op = std::partition_point(ops_.begin(), ops_.end(), ends_before);
+       op != ops_.end() && op->image == image && op->offset < end; ++op) {
+    const uint64_t from = std::max(begin, op->offset);
+    const uint64_t to = std::min(end, op->offset + static_cast<uint64_t>(op->copy.bytes()));
+    op->copy.Run(static_cast<const std::byte*>(pieces[op->piece]) + op->source_offset, out + (from - begin),
+                 static_cast<int64_t>(from - op->offset), static_cast<int64_t>(to - op->offset));
+  }
 }
 
 }  // namespace cairn

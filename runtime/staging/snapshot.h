@@ -1,16 +1,19 @@
-// SnapshotPlan: the stall. Copies the program's memory into a slot's images, and nothing else.
+// SnapshotPlan: the stall. Copies the program's memory into images, and nothing else.
 //
 // Prepared once per layout; Run is then nested loops around memcpy: it does not allocate, lock, hash or call
-// the system, so its time is that of reading and writing the bytes once.
+// the system, so its time is that of reading and writing the bytes once. With more than one thread (crew.h) the
+// images are cut into parts of equal size, whatever the sizes of the arrays, and one system call wakes the others.
 #ifndef CAIRN_RUNTIME_STAGING_SNAPSHOT_H_
 #define CAIRN_RUNTIME_STAGING_SNAPSHOT_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "planner/base/status.h"
+#include "runtime/staging/crew.h"
 #include "runtime/staging/image_plan.h"
-#include "runtime/staging/slot.h"
 #include "runtime/staging/strided_copy.h"
 
 namespace cairn {
@@ -19,11 +22,17 @@ class SnapshotPlan {
  public:
   // `piece_strides[p]`: strides in bytes of piece p (as PiecesOf numbers them) in the program's memory, in
   // the layout's order of dimensions. kInvalid when a piece has none of the right rank.
-  static Result<SnapshotPlan> Make(const ImagePlan& plan, const std::vector<Dims>& piece_strides);
+  static Result<SnapshotPlan> Make(const ImagePlan& plan, const std::vector<Dims>& piece_strides,
+                                   int threads = 1);
 
-  // Copies into `slot` and marks it STAGED. `pieces[p]` is the first element of piece p, as it is at this
-  // boundary; pieces of which nothing is copied (empty ones, replicas that another rank writes) may be null.
-  void Run(void* const* pieces, Slot& slot) const;
+  // Copies everything but the headers into the images, by their positions in the ImagePlan. `pieces[p]` is the
+  // first element of piece p, as it is at this boundary; pieces of which nothing is copied (empty ones, replicas that
+  // another rank writes) may be null.
+  void Run(void* const* pieces, std::byte* const* images) const;
+
+  // Copies the bytes [begin, end) of one image, which lie past its header, to `out`. Any number of threads at
+  // once.
+  void CopyRange(void* const* pieces, size_t image, uint64_t begin, uint64_t end, std::byte* out) const;
 
  private:
   struct Op {
@@ -33,7 +42,13 @@ class SnapshotPlan {
     uint64_t offset;        // bytes from the start of the image
     StridedCopy copy;
   };
-  std::vector<Op> ops_;
+  struct Part {
+    uint32_t image;
+    uint64_t begin, end;  // bytes from the start of the image
+  };
+  std::vector<Op> ops_;      // by image and offset
+  std::vector<Part> parts_;  // with more than one thread
+  std::unique_ptr<Crew> crew_;
 };
 
 }  // namespace cairn

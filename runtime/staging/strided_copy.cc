@@ -117,31 +117,43 @@ int64_t StridedCopy::runs() const {
   return n;
 }
 
-void StridedCopy::Run(const std::byte* src, std::byte* dst) const {
-  if (run_bytes == 0) return;
-  const auto copy_run = run_bytes >= kStreamBytes ? Stream : CopyBytes;
-  if (loops == 0) {
-    copy_run(src, dst, run_bytes);
-    EndStream();
-    return;
-  }
-  const auto inner = static_cast<size_t>(loops) - 1;
+void StridedCopy::Run(const std::byte* src, std::byte* dst, int64_t begin, int64_t end) const {
+  if (begin >= end) return;
+  const auto copy_run = [](const std::byte* from, std::byte* to, int64_t n) {
+    n >= kStreamBytes ? Stream(from, to, n) : CopyBytes(from, to, n);
+  };
   std::array<int64_t, kMaxRank> index{};
-  for (;;) {
-    CopyRow(src, dst, count[inner], src_stride[inner], dst_stride[inner], run_bytes, copy_run);
-    size_t d = inner;
-    for (;;) {
-      if (d == 0) {
-        EndStream();
-        return;
-      }
-      --d;
-      src += src_stride[d];
-      dst += dst_stride[d];
-      if (++index[d] < count[d]) break;
+  int64_t run = begin / run_bytes;
+  for (int i = loops - 1; i >= 0; --i) {
+    const auto d = static_cast<size_t>(i);
+    index[d] = run % count[d];
+    run /= count[d];
+    src += index[d] * src_stride[d];
+  }
+  int64_t in_run = begin % run_bytes;
+  dst -= in_run;  // both point to the begin of a run from here on
+  const auto inner = static_cast<size_t>(std::max(loops, 1) - 1);
+  for (int64_t left = end - begin;;) {
+    int64_t runs = 1;
+    if (loops == 0 || in_run != 0 || left < run_bytes) {
+      const int64_t n = std::min(run_bytes - in_run, left);
+      copy_run(src + in_run, dst + in_run, n);
+      left -= n;
+      in_run = 0;
+    } else {
+      runs = std::min(count[inner] - index[inner], left / run_bytes);
+      CopyRow(src, dst, runs, src_stride[inner], dst_stride[inner], run_bytes, copy_run);
+      left -= runs * run_bytes;
+    }
+    if (left == 0) return EndStream();
+    index[inner] += runs;
+    src += runs * src_stride[inner];
+    dst += runs * dst_stride[inner];
+    for (size_t d = inner; index[d] == count[d]; --d) {
       index[d] = 0;
-      src -= src_stride[d] * count[d];
-      dst -= dst_stride[d] * count[d];
+      ++index[d - 1];
+      src += src_stride[d - 1] - src_stride[d] * count[d];
+      dst += dst_stride[d - 1] - dst_stride[d] * count[d];
     }
   }
 }

@@ -31,8 +31,12 @@ struct StridedCopy {
                           const Dims& dst_stride_bytes);
 
   int64_t runs() const;  // memcpys in all
+  int64_t bytes() const { return runs() * run_bytes; }
   // Both point to the box's first element. Long runs are written past the CPU's cache.
-  void Run(const std::byte* src, std::byte* dst) const;
+  void Run(const std::byte* src, std::byte* dst) const { Run(src, dst, 0, bytes()); }
+  // Only the bytes [begin, end) of the box, counted in row-major order. `src` points to the box's first element, `dst` to where its byte
+  // `begin` goes.
+  void Run(const std::byte* src, std::byte* dst, int64_t begin, int64_t end) const;
 };
 
 // A StridedCopy whose source comes in windows of increasing position, as when a file is read block by block.

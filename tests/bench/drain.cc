@@ -16,6 +16,7 @@
 #include "runtime/formats/names.h"
 #include "runtime/formats/sums.h"
 #include "runtime/staging/mapping.h"
+#include "runtime/staging/memory_slot.h"
 #include "runtime/staging/snapshot.h"
 
 namespace cairn {
@@ -50,8 +51,8 @@ class Bench {
     if (plan_.images.size() != 1) Die("more than one image");
     snapshot_ = std::make_unique<SnapshotPlan>(
         OrDie(SnapshotPlan::Make(plan_, std::vector<Dims>(memory_.size(), Dims{1}))));
-    slot_ = OrDie(Slot::Make(OrDie(LocalTier::Open({.setting = "none"})), plan_, 0,
-                             [](uint64_t) { return OkStatus(); }));
+    slot_ = OrDie(MemorySlot::Make(OrDie(LocalTier::Open({.setting = "none"})), plan_, 0,
+                                   [](uint64_t) { return OkStatus(); }));
     Stage();
     // Whichever is faster here. The first of each warms up.
     for (const bool reserve : {false, true, false, true, false, true}) {
@@ -68,7 +69,9 @@ class Bench {
   // The program's part of a save.
   void Stage() {
     slot_->sidecar().Begin({.epoch = 1});
-    snapshot_->Run(pointers_.data(), *slot_);
+    std::byte* const image = slot_->image(0);
+    snapshot_->Run(pointers_.data(), &image);
+    slot_->sidecar().MarkStaged();
   }
 
   double Ours(bool staging_too) {
@@ -114,7 +117,7 @@ class Bench {
   std::vector<void*> pointers_;
   ImagePlan plan_;
   std::unique_ptr<SnapshotPlan> snapshot_;
-  std::unique_ptr<Slot> slot_;
+  std::unique_ptr<MemorySlot> slot_;
   bool reserve_ = false, faster_ = false;
   double best_ = 0;
 };

@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/staging/slot.h"
+#include "runtime/staging/drain.h"
+#include "runtime/staging/memory_slot.h"
 #include "runtime/staging/snapshot.h"
 
 namespace cairn {
@@ -38,7 +39,7 @@ int Fail(const Status& status) {
   return 2;
 }
 
-int Measure(const Workload& workload, int rounds) {
+int Measure(const Workload& workload, int rounds, int threads) {
   constexpr int64_t kElement = 8;
   Layout layout;
   layout.world_size = 1;
@@ -62,15 +63,18 @@ int Measure(const Workload& workload, int rounds) {
   if (!images.ok()) return Fail(images.status());
   const auto tier = LocalTier::Open({.setting = "none"});
   if (!tier.ok()) return Fail(tier.status());
-  const auto slot = Slot::Make(*tier, *images, 0, [](uint64_t) { return OkStatus(); });
+  const auto slot = MemorySlot::Make(*tier, *images, 0, [](uint64_t) { return OkStatus(); });
   if (!slot.ok()) return Fail(slot.status());
-  const auto snapshot = SnapshotPlan::Make(*images, std::vector<Dims>(pieces.size(), strides));
+  const auto snapshot = SnapshotPlan::Make(*images, std::vector<Dims>(pieces.size(), strides), threads);
   if (!snapshot.ok()) return Fail(snapshot.status());
 
   const std::vector<std::byte> source(plan->bytes, std::byte{2});
   std::byte* const target = (*slot)->image(0) + images->images[0].header.size();
   const auto limit = [&] { return Seconds([&] { std::memcpy(target, source.data(), source.size()); }); };
-  const auto ours = [&] { return Seconds([&] { snapshot->Run(pieces.data(), **slot); }); };
+  DrainControl control;
+  const auto ours = [&] {
+    return Seconds([&] { (void)(*slot)->Fill(*images, *snapshot, pieces.data(), control); });
+  };
   limit();
   ours();
   for (int round = 0; round < rounds; ++round) {
@@ -89,6 +93,7 @@ int Measure(const Workload& workload, int rounds) {
 int main(int argc, char** argv) {
   const int64_t mib = argc > 1 ? std::atoll(argv[1]) : 512;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 11;
+  const int threads = argc > 3 ? std::atoi(argv[3]) : 1;
   const int64_t elements = mib * (1 << 20) / 8;
   const cairn::Workload workloads[] = {
       {"one dense array", 1, {elements}, 0},
@@ -98,6 +103,7 @@ int main(int argc, char** argv) {
       {"3-D block, halo 2, rows of 1 KiB", 1, {elements / 128 / 128, 128, 128}, 2},
   };
   int worst = 0;
-  for (const cairn::Workload& workload : workloads) worst = std::max(worst, cairn::Measure(workload, rounds));
+  for (const cairn::Workload& workload : workloads)
+    worst = std::max(worst, cairn::Measure(workload, rounds, threads));
   return worst;
 }

@@ -183,6 +183,25 @@ TEST(TakeOver, FinishesWhatAnEarlierTakeoverBegan) {
   EXPECT_THAT(TakeOver(run.dir(), second)->dead, IsEmpty());
 }
 
+TEST(TakeOver, RemovesWhatElseOlderEpochsLeftBehindAndNothingOfItsOwn) {
+  TestRun run;
+  run.Claim();
+  const uint32_t second = run.Claim();
+  ASSERT_EQ(second, 2u);
+  for (const char* name : {".staging-e0-4.1f00c2d9", ".staging-e1-3.1f00c2d9", ".staging-e2-3.1f00c2d9",
+                           ".staging-e3-3.1f00c2d9"}) {
+    ASSERT_TRUE(MakeDirectories(run.Path(name)).ok());
+    ASSERT_TRUE(PublishFile(run.Path(name) + "/shard", "half").ok());
+  }
+  for (const char* name : {".tmp-CURRENT-00000000", ".tmp-EPOCH-00000002-12345678", ".mine"})
+    ASSERT_TRUE(PublishFile(run.Path(name), "half").ok());
+  ASSERT_TRUE(TakeOver(run.dir(), second).ok());
+  const auto names = ListDirectory(run.dir().path());
+  ASSERT_TRUE(names.ok());
+  EXPECT_THAT(*names, ElementsAre(".mine", ".staging-e2-3.1f00c2d9", ".staging-e3-3.1f00c2d9",
+                                  "EPOCH-00000001", "EPOCH-00000002", "RUN"));
+}
+
 TEST(TakeOver, IsNotForAnEpochThatIsFencedItself) {
   TestRun run;
   const uint32_t first = run.Claim();

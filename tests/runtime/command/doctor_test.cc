@@ -190,13 +190,6 @@ TEST(CairnDoctor, NamesADirectoryThatCannotBeWritten) {
   EXPECT_THAT(checks[0].text, HasSubstr("make a folder in /proc"));
 }
 
-TEST(CairnDoctor, ReadsRemoveIpcAsSystemdDoes) {
-  EXPECT_TRUE(RemovesIpc({}));
-  EXPECT_TRUE(RemovesIpc({"[Login]\n#RemoveIPC=no\n"}));
-  EXPECT_FALSE(RemovesIpc({"[Login]\nRemoveIPC=no\n"}));
-  EXPECT_FALSE(RemovesIpc({"[Login]\nRemoveIPC=yes\n", "[Login]\nRemoveIPC = no\n"}));
-}
-
 TEST(CairnDoctor, WarnsOfLogindOnlyWhereItRuns) {
   const std::string root = NewFolder();
   fs::create_directories(root + "/dev/shm");

@@ -16,6 +16,7 @@ TEST(Names, AreSpelledAsTheDesignSays) {
   EXPECT_EQ(Strike("step-000000001200.e7.1f00c2d9"), "strikes/step-000000001200.e7.1f00c2d9.json");
   EXPECT_EQ(Lease("step-000000001200.e7.1f00c2d9", "00000001"),
             "leases/step-000000001200.e7.1f00c2d9.00000001");
+  EXPECT_EQ(StagingFolder({7, 3, "1f00c2d9"}), ".staging-e7-3.1f00c2d9");
 }
 
 TEST(Names, AreParsedBack) {
@@ -29,6 +30,8 @@ TEST(Names, AreParsedBack) {
   EXPECT_EQ(ParseSums("shard-00012.sums"), 12u);
   EXPECT_EQ(ParseStrike("step-000000001200.e7.1f00c2d9.json"), attempt);
   EXPECT_EQ(ParseLease("step-000000001200.e7.1f00c2d9.00000001"), attempt);
+  EXPECT_EQ(ParseStagingFolder(".staging-e7-3.1f00c2d9"), (Staging{7, 3, "1f00c2d9"}));
+  EXPECT_EQ(ParseStagingFolder(".staging-e0-0.1f00c2d9"), (Staging{0, 0, "1f00c2d9"}));
 }
 
 TEST(Names, OfOtherFormsAreNotOurs) {
@@ -50,6 +53,12 @@ TEST(Names, OfOtherFormsAreNotOurs) {
   EXPECT_FALSE(ParseShard("model-00001-of-00001.safetensors"));
   EXPECT_FALSE(ParseSums("shard-.sums"));
   EXPECT_FALSE(ParseLease("step-000000001200.e7.1f00c2d9"));
+  for (const char* name :
+       {"staging-e7-3.1f00c2d9", ".staging-7-3.1f00c2d9", ".staging-e7.1f00c2d9", ".staging-e-3.1f00c2d9",
+        ".staging-e7-.1f00c2d9", ".staging-e07-3.1f00c2d9", ".staging-e7-3.1f00c2d", ".staging-e7-3",
+        ".staging-e7.3-1f00c2d9", ".staging-e4294967296-3.1f00c2d9", ".staging-e7-3.1f00c2d9.tmp"}) {
+    EXPECT_FALSE(ParseStagingFolder(name)) << name;
+  }
 }
 
 TEST(Names, OfTagsCannotLeaveTheirFolder) {

@@ -37,7 +37,7 @@ struct Staged {
       plan.bytes += size;
     }
     const auto tier = LocalTier::Open({.setting = "none"});
-    auto made = Slot::Make(*tier, plan, 0, TakeAll());
+    auto made = MemorySlot::Make(*tier, plan, 0, TakeAll());
     EXPECT_TRUE(made.ok()) << made.status().message();
     slot = *std::move(made);
     Random random(5);
@@ -55,7 +55,7 @@ struct Staged {
   }
 
   ImagePlan plan;
-  std::unique_ptr<Slot> slot;
+  std::unique_ptr<MemorySlot> slot;
 };
 
 std::vector<std::string> Names(const std::string& dir) {

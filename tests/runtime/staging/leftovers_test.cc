@@ -54,7 +54,7 @@ void LeaveSlot(const LocalTierOptions& options, SlotState state, const std::stri
   InChildThatIsKilled([&] {
     auto tier = LocalTier::Open(options);
     if (!tier.ok()) _exit(1);
-    auto slot = Slot::Make(*tier, OneImage(), 0, TakeAll());
+    auto slot = MemorySlot::Make(*tier, OneImage(), 0, TakeAll());
     const RecordShape shape{run, {{"seed", 4}}};
     auto memory = tier->Map("slot0.record", SlotRecord::BytesFor(shape), TakeAll());
     if (!slot.ok() || !memory.ok() || !tier->Write(kLayoutFile, EncodeLayoutFile("the layout")).ok())
@@ -76,7 +76,7 @@ TEST(Leftovers, ListsTheWholeSlotsOfDeadRanksOfThisJobAndNode) {
   TempDir dir;
   const auto living = LocalTier::Open(In(dir.path()));
   ASSERT_TRUE(living.ok());
-  ASSERT_TRUE(Slot::Make(*living, OneImage(), 0, TakeAll()).ok());
+  ASSERT_TRUE(MemorySlot::Make(*living, OneImage(), 0, TakeAll()).ok());
   LeaveSlot(In(dir.path()), SlotState::kStaged);
   LeaveSlot({.setting = dir.path(), .job = "71", .node = "n2"}, SlotState::kStaged);
   LeaveSlot({.setting = dir.path(), .job = "7", .node = "n1"}, SlotState::kStaged);

@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "runtime/formats/names.h"
-#include "runtime/staging/slot.h"
+#include "runtime/staging/memory_slot.h"
 #include "runtime/staging/snapshot.h"
 
 namespace cairn {
@@ -121,11 +121,11 @@ MayTakeFunction TakeAll() {
 Result<std::vector<ShardRecord>> SaveRank(const LocalTier& tier, const ImagePlan& plan,
                                           const std::vector<Dims>& strides,
                                           const std::vector<void*>& pointers, const DrainOptions& options) {
-  CAIRN_ASSIGN_OR_RETURN(SlotPool pool, SlotPool::Make(tier, plan, 1, [] { return MemoryRoom{}; }));
+  CAIRN_ASSIGN_OR_RETURN(const auto slot, MemorySlot::Make(tier, plan, 0, TakeAll()));
   CAIRN_ASSIGN_OR_RETURN(const SnapshotPlan snapshot, SnapshotPlan::Make(plan, strides));
-  Slot* slot = pool.Acquire({.epoch = 1, .save_id = 1, .boundary = 10});
-  snapshot.Run(pointers.data(), *slot);
+  slot->sidecar().Begin({.epoch = 1, .save_id = 1, .boundary = 10});
   DrainControl control;
+  CAIRN_RETURN_IF_ERROR(slot->Fill(plan, snapshot, pointers.data(), control));
   return Drain(*slot, plan, options, control);
 }
 

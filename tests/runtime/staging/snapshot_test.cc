@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/staging/drain.h"
+#include "runtime/staging/memory_slot.h"
 #include "tests/runtime/staging/ranks.h"
 
 #ifndef CAIRN_SANITIZED
@@ -31,21 +33,26 @@ namespace {
 struct Ready {
   ImagePlan images;
   std::vector<Dims> strides;
-  std::unique_ptr<Slot> slot;
+  std::unique_ptr<MemorySlot> slot;
   SnapshotPlan snapshot;
 };
 
-Ready Prepare(const Layout& layout, uint32_t rank, const std::vector<Dims>& strides) {
+Ready Prepare(const Layout& layout, uint32_t rank, const std::vector<Dims>& strides, int threads = 1) {
   const auto plan = PlanSave(layout);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   auto images = PlanImages(layout, *plan, rank);
   EXPECT_TRUE(images.ok()) << images.status().message();
   const auto tier = LocalTier::Open({.setting = "none"});
-  auto slot = Slot::Make(*tier, *images, 0, TakeAll());
+  auto slot = MemorySlot::Make(*tier, *images, 0, TakeAll());
   EXPECT_TRUE(slot.ok()) << slot.status().message();
-  auto snapshot = SnapshotPlan::Make(*images, strides);
+  auto snapshot = SnapshotPlan::Make(*images, strides, threads);
   EXPECT_TRUE(snapshot.ok()) << snapshot.status().message();
   return {*std::move(images), strides, *std::move(slot), *std::move(snapshot)};
+}
+
+void Fill(const Ready& ready, void* const* pieces) {
+  DrainControl control;
+  EXPECT_TRUE(ready.slot->Fill(ready.images, ready.snapshot, pieces, control).ok());
 }
 
 template <typename T>
@@ -61,7 +68,7 @@ TEST(Snapshot, PacksAStridedBoxAndLeavesTheHeaderAlone) {
   const Ready ready = Prepare(layout, 0, {{20, 4}});  // rows of three in an allocation whose rows have five
   const int32_t memory[] = {-1, 1, 2, 3, -1, -1, 4, 5, 6, -1};
   void* const pieces[] = {const_cast<int32_t*>(memory + 1)};
-  ready.snapshot.Run(pieces, *ready.slot);
+  Fill(ready, pieces);
   EXPECT_EQ(DataOf<int32_t>(ready), (std::vector<int32_t>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(std::memcmp(ready.slot->image(0), ready.images.images[0].header.data(),
                         ready.images.images[0].header.size()),
@@ -75,7 +82,7 @@ TEST(Snapshot, TakesAFortranArrayAsACArrayWithReversedDimensions) {
   const Ready ready = Prepare(layout, 0, {{16, 4}});
   const int32_t memory[] = {11, 21, -1, -1, 12, 22, -1, -1, 13, 23, -1, -1};
   void* const pieces[] = {const_cast<int32_t*>(memory)};
-  ready.snapshot.Run(pieces, *ready.slot);
+  Fill(ready, pieces);
   EXPECT_EQ(DataOf<int32_t>(ready), (std::vector<int32_t>{11, 21, 12, 22, 13, 23}));
 }
 
@@ -84,9 +91,9 @@ TEST(Snapshot, ReadsThePointersOfThisBoundary) {
   const Ready ready = Prepare(layout, 0, {{4}});
   int32_t before[] = {1, 2}, after[] = {3, 4};
   void* pieces[] = {before};
-  ready.snapshot.Run(pieces, *ready.slot);
+  Fill(ready, pieces);
   pieces[0] = after;
-  ready.snapshot.Run(pieces, *ready.slot);
+  Fill(ready, pieces);
   EXPECT_EQ(DataOf<int32_t>(ready), (std::vector<int32_t>{3, 4}));
 }
 
@@ -96,6 +103,62 @@ TEST(Snapshot, WantsStridesForEveryPieceThatIsCopied) {
   const auto images = PlanImages(layout, *plan, 0);
   EXPECT_EQ(SnapshotPlan::Make(*images, {}).status().code(), Code::kInvalid);
   EXPECT_EQ(SnapshotPlan::Make(*images, {{4, 4}}).status().code(), Code::kInvalid);
+}
+
+// Arrays of very different sizes, some of them strided: several images' worth of parts.
+TEST(Snapshot, IsTheSameWithAnyNumberOfThreads) {
+  Random random(11);
+  const Layout layout = MakeLayout(1,
+                                   {{"big", DType::kF64, false, {700, 1000}},
+                                    {"s", DType::kI64, false, {}},
+                                    {"rows", DType::kF32, false, {3000, 40}},
+                                    {"empty", DType::kF32, false, {0, 7}},
+                                    {"bytes", DType::kU8, false, {1000003}}},
+                                   {{0, 0, 0, {{0, 0}, {700, 1000}}},
+                                    {1, 0, 0, {{}, {}}},
+                                    {2, 0, 0, {{0, 0}, {3000, 40}}},
+                                    {3, 0, 0, {{0, 0}, {0, 7}}},
+                                    {4, 0, 0, {{0}, {1000003}}}});
+  RankMemory memory(random, layout, 0);
+  memory.Fill();
+  const std::vector<void*> pieces = memory.pointers();
+  const Ready alone = Prepare(layout, 0, memory.strides());
+  Fill(alone, pieces.data());
+  for (const int threads : {2, 3, 8}) {
+    const Ready together = Prepare(layout, 0, memory.strides(), threads);
+    for (int round = 0; round < 20; ++round) {
+      std::memset(together.slot->image(0) + together.images.images[0].header.size(), 0xEE,
+                  together.images.images[0].size_bytes - together.images.images[0].header.size());
+      Fill(together, pieces.data());
+      ASSERT_EQ(DataOf<std::byte>(together), DataOf<std::byte>(alone))
+          << threads << " threads, round " << round;
+    }
+  }
+}
+
+TEST(Snapshot, CopiesAnyRangeOfAnImage) {
+  Random random(12);
+  const Layout layout = RandomLayout(random, RandomArrays(random), 3);
+  const auto plan = PlanSave(layout);
+  for (uint32_t rank = 0; rank < layout.world_size; ++rank) {
+    RankMemory memory(random, layout, rank);
+    memory.Fill();
+    const std::vector<void*> pieces = memory.pointers();
+    const Ready ready = Prepare(layout, rank, memory.strides());
+    Fill(ready, pieces.data());
+    for (size_t i = 0; i < ready.images.images.size(); ++i) {
+      const Image& image = ready.images.images[i];
+      for (int round = 0; round < 200; ++round) {
+        const auto begin = static_cast<uint64_t>(Uniform(random, static_cast<int64_t>(image.header.size()),
+                                                         static_cast<int64_t>(image.size_bytes)));
+        const auto end = static_cast<uint64_t>(
+            Uniform(random, static_cast<int64_t>(begin), static_cast<int64_t>(image.size_bytes)));
+        std::vector<std::byte> range(end - begin);
+        ready.snapshot.CopyRange(pieces.data(), i, begin, end, range.data());
+        ASSERT_EQ(std::memcmp(range.data(), ready.slot->image(i) + begin, range.size()), 0);
+      }
+    }
+  }
 }
 
 // A layout with merged, strided and single-element copies, and its memory.
@@ -113,8 +176,9 @@ struct Stall {
 #ifndef CAIRN_SANITIZED  // a sanitizer's runtime allocates and calls the system by itself
 TEST(Snapshot, AllocatesNothing) {
   const Stall stall;
+  DrainControl control;
   const int before = allocations.load();
-  stall.ready.snapshot.Run(stall.pieces.data(), *stall.ready.slot);
+  (void)stall.ready.slot->Fill(stall.ready.images, stall.ready.snapshot, stall.pieces.data(), control);
   EXPECT_EQ(allocations.load(), before);
   std::free(std::malloc(1));
   EXPECT_GT(allocations.load(), before);  // the counter counts
@@ -125,8 +189,9 @@ TEST(Snapshot, CallsTheSystemForNothing) {
   const pid_t child = fork();
   if (child == 0) {
     const Stall stall;
+    DrainControl control;
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) _exit(2);
-    stall.ready.snapshot.Run(stall.pieces.data(), *stall.ready.slot);
+    (void)stall.ready.slot->Fill(stall.ready.images, stall.ready.snapshot, stall.pieces.data(), control);
     syscall(SYS_exit, stall.ready.slot->sidecar().state() == SlotState::kStaged ? 0 : 1);
   }
   int status = 0;

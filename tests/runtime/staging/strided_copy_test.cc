@@ -101,6 +101,46 @@ TEST(StridedCopy, MovesEveryElementOfRandomBoxesAndNothingElse) {
   }
 }
 
+TEST(StridedCopy, MovesABoxInPartsAsItDoesAtOnce) {
+  Random random(7);
+  for (int i = 0; i < 2000; ++i) {
+    Case c = RandomCase(random);
+    c.dst = DenseStrides(c.extent, c.element);
+    const StridedCopy copy = StridedCopy::Make(c.extent, c.element, c.src, c.dst);
+    std::vector<std::byte> expected, found(static_cast<size_t>(c.extent.Product() * c.element));
+    ForEachElement(Box::Whole(c.extent), [&](const Dims& at) {
+      int64_t src = 0;
+      for (int d = 0; d < at.size(); ++d) src += at[d] * c.src[d];
+      for (int64_t b = 0; b < c.element; ++b) expected.push_back(c.source[static_cast<size_t>(src + b)]);
+    });
+    ASSERT_EQ(copy.bytes(), static_cast<int64_t>(expected.size()));
+    for (int64_t begin = 0; begin < copy.bytes();) {
+      const int64_t end = std::min(copy.bytes(), begin + Uniform(random, 1, 40));
+      // A buffer of its own for each part: the sanitizer sees a byte too many.
+      std::vector<std::byte> part(static_cast<size_t>(end - begin), std::byte{0xEE});
+      copy.Run(c.source.data(), part.data(), begin, end);
+      std::copy(part.begin(), part.end(), found.begin() + begin);
+      begin = end;
+    }
+    ASSERT_EQ(found, expected) << "case " << i << " " << c.extent.ToString();
+  }
+}
+
+TEST(StridedCopy, MovesPartsOfLongRunsWhateverTheirAlignment) {
+  Random random(9);
+  for (int i = 0; i < 300; ++i) {
+    const int64_t row = Uniform(random, 500, 3000), rows = Uniform(random, 1, 4), gap = Uniform(random, 0, 9);
+    std::vector<std::byte> source(static_cast<size_t>(rows * (row + gap)));
+    for (std::byte& b : source) b = static_cast<std::byte>(random());
+    const int64_t begin = Uniform(random, 0, rows * row - 1), end = Uniform(random, begin + 1, rows * row);
+    std::vector<std::byte> expected, found(static_cast<size_t>(end - begin), std::byte{0xEE});
+    for (int64_t b = begin; b < end; ++b)
+      expected.push_back(source[static_cast<size_t>(b / row * (row + gap) + b % row)]);
+    StridedCopy::Make({rows, row}, 1, {row + gap, 1}, {row, 1}).Run(source.data(), found.data(), begin, end);
+    ASSERT_EQ(found, expected) << "case " << i;
+  }
+}
+
 TEST(StridedCopy, MovesLongRunsWhateverTheirAlignment) {
   Random random(3);
   for (int i = 0; i < 300; ++i) {

@@ -1,0 +1,52 @@
+// MemorySlot: recycled memory for one snapshot of a rank: its images, headers already in place, and a sidecar. Files of the local tier, or
+// anonymous (local_tier.h).
+#ifndef CAIRN_RUNTIME_STAGING_MEMORY_SLOT_H_
+#define CAIRN_RUNTIME_STAGING_MEMORY_SLOT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/staging/local_tier.h"
+#include "runtime/staging/mapping.h"
+#include "runtime/staging/slot.h"
+
+namespace cairn {
+
+class MemorySlot : public Slot {
+ public:
+  // Maps and touches the memory of all images and writes their headers. `number` tells a rank's slots apart
+  // in the tier.
+  static Result<std::unique_ptr<MemorySlot>> Make(const LocalTier& tier, const ImagePlan& plan, int number,
+                                                  const MayTakeFunction& may_take);
+
+  // Maps the files of a slot that a dead rank left in `folder` (leftovers.h), their names beginning with `name`. kDamage when they are not
+  // the images of `plan`.
+  static Result<std::unique_ptr<MemorySlot>> Adopt(int folder, const std::string& name,
+                                                   const ImagePlan& plan);
+
+  // Memory that Make takes, in whole pages.
+  static uint64_t BytesFor(const ImagePlan& plan);
+
+  // The copy, and nothing else: it cannot fail, nor be cancelled.
+  Status Fill(const ImagePlan& plan, const SnapshotPlan& snapshot, void* const* pieces,
+              DrainControl& control) override;
+  Result<std::vector<ShardRecord>> Drain(const ImagePlan& plan, const DrainOptions& options,
+                                         DrainControl& control) override;
+  Sidecar sidecar() override { return Sidecar(sidecar_.data()); }
+
+  std::byte* image(size_t i) const override { return images_[i]; }
+
+ private:
+  using Slot::Slot;
+  void Add(Mapping image);
+  std::vector<Mapping> mappings_;
+  std::vector<std::byte*> images_;
+  Mapping sidecar_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_STAGING_MEMORY_SLOT_H_

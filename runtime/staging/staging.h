@@ -1,0 +1,47 @@
+// Staging: where the snapshots of one rank go, chosen once from the memory that is left. In this order:
+//
+//   1. two slots in the local tier, else one (memory_slot.h)
+//   2. where the tier is too small but memory is not (a container's /dev/shm): the same in anonymous memory
+//   3. where memory is too small: one slot that writes through to the durable tier (write_through_slot.h)
+//
+// Memory is shared out: each rank of the node gets an equal part of the room, less the head-room (memory_room.h), since the others take theirs
+// meanwhile. Before each piece is taken the room is read again. Writing through needs little, and takes up to a quarter of a rank's part, from the
+// head-room too: four threads with a buffer each, fewer when there is less.
+#ifndef CAIRN_RUNTIME_STAGING_STAGING_H_
+#define CAIRN_RUNTIME_STAGING_STAGING_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "planner/base/status.h"
+#include "runtime/staging/image_plan.h"
+#include "runtime/staging/local_tier.h"
+#include "runtime/staging/memory_room.h"
+#include "runtime/staging/slot.h"
+#include "runtime/staging/write_through_slot.h"
+
+namespace cairn {
+
+struct StagingOptions {
+  LocalTierOptions tier;
+  int ranks_on_node = 1;             // that call Make at about the same time
+  std::function<MemoryRoom()> room;  // of the whole node's part of the job
+  WriteThroughOptions write_through;
+};
+
+struct Staging {
+  LocalTier tier;
+  SlotPool pool;
+  // Sentences for the log: the tier's (LocalTier::notes), and who else may empty it.
+  std::vector<std::string> notes;
+  // For the user, when images are not where they should be: what is needed, what is left, what bounds it, what that means, and the remedy.
+  std::string warning;
+
+  // kOutOfMemory, with the same, where nothing can be saved; the tier's errors.
+  static Result<Staging> Make(const StagingOptions& options, const ImagePlan& plan);
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_STAGING_STAGING_H_

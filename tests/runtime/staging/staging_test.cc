@@ -1,0 +1,116 @@
+#include "runtime/staging/staging.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "runtime/staging/drain.h"
+#include "runtime/staging/memory_slot.h"
+#include "tests/runtime/staging/ranks.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::HasSubstr;
+
+// One image: a header of 4096 bytes and 10,000 of data.
+ImagePlan SmallPlan() {
+  ImagePlan plan;
+  plan.images.push_back({.number = 1, .header = std::string(4096, 'h'), .size_bytes = 14096});
+  plan.bytes = 14096;
+  return plan;
+}
+
+MemoryRoom RoomOf(uint64_t bytes) { return {bytes, "memory cgroup /job_7 (1.0 GB, 0.9 GB used)"}; }
+
+StagingOptions Options(uint64_t room, int ranks = 1) {
+  StagingOptions options;
+  options.tier.setting = "none";
+  options.ranks_on_node = ranks;
+  options.room = [room] { return RoomOf(room); };
+  return options;
+}
+
+constexpr uint64_t kHead = 64 << 20;
+constexpr uint64_t kSlot = 4096 + 16384;
+
+TEST(Staging, HasAsManySlotsAsEachRanksShareOfTheMemoryAllows) {
+  const auto slots = [&](uint64_t room, int ranks) {
+    const auto staging = Staging::Make(Options(room, ranks), SmallPlan());
+    return staging.ok() ? staging->pool.size() : 0;
+  };
+  EXPECT_EQ(slots(kHead + 2 * kSlot, 1), 2);
+  EXPECT_EQ(slots(kHead + 2 * kSlot - 1, 1), 1);
+  EXPECT_EQ(slots(kHead + kSlot - 1, 1), 0);
+  EXPECT_EQ(slots(kHead + 8 * kSlot, 4), 2);
+  EXPECT_EQ(slots(kHead + 8 * kSlot - 1, 4), 1);
+  EXPECT_EQ(slots(kHead + 4 * kSlot - 1, 4), 0);
+}
+
+TEST(Staging, SaysWhatIsMissingAndWhatToDoWhenNothingFits) {
+  EXPECT_EQ(Staging::Make(Options(70 << 20, 4), SmallPlan())->warning, "");
+  const auto none = Staging::Make(Options(10 << 20, 4), SmallPlan());
+  EXPECT_EQ(none.status().code(), Code::kOutOfMemory);
+  EXPECT_EQ(none.status().message(),
+            "no room to stage 20.5 kB for each of 4 ranks on this node: 0 B are left in all, bounded by "
+            "memory cgroup /job_7 (1.0 GB, 0.9 GB used); there is nothing to write through to. Ask for more "
+            "memory (--mem) or use fewer ranks per node; until then nothing is saved");
+}
+
+TEST(Staging, KeepsOneSlotWhenMemoryRunsOutForTheSecond) {
+  TempDir dir;
+  StagingOptions options = Options(0);
+  options.tier = {.setting = dir.path(), .job = "7", .node = "n1"};
+  // Once for the number of slots, then before each mapping: the second slot's image is refused.
+  options.room = [asked = 0]() mutable { return RoomOf(++asked <= 4 ? uint64_t{1} << 30 : 0); };
+  const auto staging = Staging::Make(options, SmallPlan());
+  ASSERT_TRUE(staging.ok()) << staging.status().message();
+  EXPECT_EQ(staging->pool.size(), 1);
+  EXPECT_EQ(staging->warning, "");
+}
+
+// A tier of a size of our choice, without privileges: its free space is what the file system says, so the state is larger than that.
+TEST(Staging, FallsBackToAnonymousMemoryWhenTheTierIsTooSmall) {
+  TempDir dir;
+  StagingOptions options = Options(0);
+  options.tier = {.setting = dir.path(), .job = "7", .node = "n1"};
+  // The room is read for the tier first; that answer stands for a tier that is as good as full.
+  options.room = [asked = 0]() mutable { return RoomOf(++asked == 1 ? kHead : kHead + 2 * kSlot); };
+  const auto staging = Staging::Make(options, SmallPlan());
+  ASSERT_TRUE(staging.ok()) << staging.status().message();
+  EXPECT_TRUE(staging->tier.anonymous());
+  EXPECT_EQ(staging->pool.size(), 2);
+  EXPECT_THAT(staging->warning, HasSubstr("Images are staged in anonymous memory instead"));
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path() + "/cairn-" + std::to_string(geteuid())));
+}
+
+TEST(Staging, WritesThroughWhereMemoryIsTooSmallEvenOnce) {
+  TempDir dir;
+  StagingOptions options = Options(kHead + 4 * kSlot - 1, 4);
+  options.write_through.run_directory = dir.path();
+  const auto staging = Staging::Make(options, SmallPlan());
+  ASSERT_TRUE(staging.ok()) << staging.status().message();
+  EXPECT_EQ(staging->pool.size(), 1);
+  EXPECT_THAT(staging->warning, HasSubstr("no room to stage 20.5 kB for each of 4 ranks on this node"));
+  EXPECT_THAT(staging->warning,
+              HasSubstr("bounded by memory cgroup /job_7 (1.0 GB, 0.9 GB used). Each save is written to " +
+                        dir.path() + " while the program stands still: about 0.0 s at the "));
+  EXPECT_THAT(staging->warning, HasSubstr("Ask for more memory (--mem) or use fewer ranks per node"));
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));  // the probe is gone
+}
+
+TEST(Staging, NeedsRoomForABufferToWriteThrough) {
+  TempDir dir;
+  const auto size = [&](uint64_t room) {
+    StagingOptions options = Options(room, 2);
+    options.write_through.run_directory = dir.path();
+    const auto staging = Staging::Make(options, SmallPlan());
+    return staging.ok() ? staging->pool.size() : 0;
+  };
+  EXPECT_EQ(size(2 * 4 * (4 << 20)), 1);  // two ranks, a quarter of each one's part, 4 MiB
+  EXPECT_EQ(size(2 * 4 * (4 << 20) - 1), 0);
+}
+
+}  // namespace
+}  // namespace cairn
