@@ -17,6 +17,7 @@ class Tally:
         self.tried = self.survived = self.lost = self.mixed = self.accepted_bad = self.stuck = 0
         self.failures = []
         self.notes = []  # for people
+        self.skipped = False
         self._lock = threading.Lock()
 
     def count(self, outcome, case, why=""):
@@ -32,8 +33,13 @@ class Tally:
             self.tried += times
             self.survived += times
 
+    def skip(self, why):
+        """Nothing can be tried here."""
+        self.skipped = True
+        self.notes.append("skipped: " + why)
+
     def held(self):
-        return self.tried > 0 and self.survived == self.tried
+        return self.skipped or self.tried > 0 and self.survived == self.tried
 
     def figures(self):
         return {"name": self.name, "tried": self.tried, "survived": self.survived, "lost": self.lost, "mixed": self.mixed,
