@@ -4,7 +4,8 @@
 #include <signal.h>
 
 #include <atomic>
-#include <numeric>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace cairn {
@@ -40,6 +41,21 @@ TEST(Crew, WorksAtTheSameTime) {
     while (inside != 3) std::this_thread::yield();
   });
   EXPECT_EQ(inside, 3);
+}
+
+TEST(Crew, WaitsForThePartsOfTheOthers) {
+  Crew crew(2, "test-crew");
+  std::atomic<int> inside = 0;
+  bool done = false;
+  crew.Run(2, [&](uint32_t, int member) {
+    ++inside;
+    while (inside != 2) std::this_thread::yield();
+    if (member == 0) return;
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(50));  // long after the caller has nothing left to do
+    done = true;
+  });
+  EXPECT_TRUE(done);
 }
 
 TEST(Crew, TakesNoSignalsOfTheProgram) {
