@@ -22,6 +22,7 @@ Status CheckPieceOrder(const Layout& layout) {
                                   std::to_string(p.array) + ", of " + std::to_string(layout.arrays.size())};
     }
     const ArraySpec& array = layout.arrays[p.array];
+    if (layout.grids.Has(p.array)) return InvalidArray(array, "it has a rule and yet a piece");
     if (p.rank >= layout.world_size) {
       return InvalidArray(array, "a piece belongs to rank " + std::to_string(p.rank) +
                                      ", the world size is " + std::to_string(layout.world_size));
@@ -70,11 +71,17 @@ Status ValidateLayout(const Layout& layout) {
     CAIRN_RETURN_IF_ERROR(CheckArray(array));
     if (!names.insert(array.name).second) return InvalidArray(array, "another array has the same name");
   }
+  CAIRN_RETURN_IF_ERROR(CheckGrids(layout.grids, layout.world_size));
   CAIRN_RETURN_IF_ERROR(CheckPieceOrder(layout));
 
   auto piece = layout.pieces.begin();
   for (uint32_t a = 0; a < layout.arrays.size(); ++a) {
     const ArraySpec& array = layout.arrays[a];
+    if (layout.grids.Has(a)) {
+      const Dims shape = Grid(layout.grids, layout.grids.rule_of[a]).shape();
+      if (!(shape == array.shape)) return InvalidArray(array, "its rule is for shape " + shape.ToString());
+      continue;
+    }
     std::vector<const Box*> boxes;
     for (; piece != layout.pieces.end() && piece->array == a; ++piece) {
       CAIRN_RETURN_IF_ERROR(CheckBox(array, piece->box).Annotate("rank " + std::to_string(piece->rank)));

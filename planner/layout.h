@@ -13,6 +13,7 @@
 #include "planner/base/box.h"
 #include "planner/base/dtype.h"
 #include "planner/base/status.h"
+#include "planner/grid.h"
 
 namespace cairn {
 
@@ -25,8 +26,8 @@ struct ArraySpec {
   friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
 };
 
-// One box of one array in one rank's memory. `ordinal` is its position among the pieces that this rank
-// registered for this array.
+// One box of one array in one rank's memory. `ordinal` is its position among the pieces of this array that this rank
+// registered and that are not empty.
 struct Piece {
   uint32_t array = 0;  // position in Layout::arrays
   uint32_t rank = 0;
@@ -34,10 +35,12 @@ struct Piece {
   Box box;
 };
 
+// An array's pieces are given by a rule (grid.h) where it is regular, else one by one. Neither names empty pieces.
 struct Layout {
   uint32_t world_size = 0;
   std::vector<ArraySpec> arrays;
-  std::vector<Piece> pieces;  // grouped by array, then by rank, then by ordinal
+  std::vector<Piece> pieces;  // of the arrays without a rule; grouped by array, then by rank, then by ordinal
+  GridTable grids = {};
 };
 
 // Below, kInvalid names the array and says what is wrong with it.
@@ -49,7 +52,8 @@ Status CheckArray(const ArraySpec& array);
 Status CheckBox(const ArraySpec& array, const Box& box);
 
 // What every save plan relies on: arrays and boxes as above, names unique, ranks below the world size, pieces
-// in the order that Layout asks for, and no element of any array without a piece.
+// in the order that Layout asks for, rules that are possible and have their array's shape, and no element of any array
+// without a piece.
 Status ValidateLayout(const Layout& layout);
 
 }  // namespace cairn

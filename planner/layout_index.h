@@ -33,6 +33,8 @@ class LayoutIndex {
   std::vector<Holder> HoldersOf(uint32_t array, const Box& box) const;
 
  private:
+  std::vector<Holder> HoldersByRule(uint32_t array, const Box& box) const;
+
   const Layout& layout_;
   std::vector<size_t> first_piece_;             // by array, and one more: position in layout_.pieces
   std::vector<std::vector<uint32_t>> by_rank_;  // positions in layout_.pieces

@@ -10,6 +10,8 @@
 #include "planner/load_plan.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -109,22 +111,27 @@ class Chunker {
 class Collector {
  public:
   Collector(const std::vector<WantedBox>& wanted, const LoadPlanOptions& options)
-      : wanted_(wanted), options_(options) {}
+      : wanted_(wanted), options_(options) {
+    chunks_.reserve(2 * wanted.size());
+  }
 
   // `wanted` are positions of wanted boxes of this array.
-  Status Add(const SavedIndex& saved, uint32_t array, const std::vector<uint32_t>& wanted) {
+  Status Add(const SavedIndex& saved, uint32_t array, std::span<const uint32_t> wanted) {
     const ArraySpec& spec = saved.layout().arrays[array];
     const int element_bytes = DTypeBytes(spec.dtype);
     std::vector<const Box*> wanted_boxes;
     for (const uint32_t w : wanted) {
-      CAIRN_RETURN_IF_ERROR(CheckBox(spec, wanted_[w].box).Annotate("a wanted box does not fit"));
+      if (const Status fits = CheckBox(spec, wanted_[w].box); !fits.ok())
+        return fits.Annotate("a wanted box does not fit");
       wanted_boxes.push_back(&wanted_[w].box);
+    }
+    if (wanted.size() == 1) {
+      needed_bytes_ += static_cast<uint64_t>(wanted_boxes[0]->elements() * element_bytes);
+      return Cut(saved, array, wanted[0], element_bytes);
     }
     const BoxIndex wanted_index(wanted_boxes);
     for (uint32_t i = 0; i < wanted.size(); ++i) {
-      CAIRN_ASSIGN_OR_RETURN(const std::vector<SavedPart> parts, saved.BoxesIn(array, *wanted_boxes[i]));
-      for (const SavedPart& part : parts)
-        Chunker(part.saved, element_bytes, options_, &chunks_).CutToCells(wanted[i], part.region);
+      CAIRN_RETURN_IF_ERROR(Cut(saved, array, wanted[i], element_bytes));
       // An element that several boxes want is counted for the one that the index names.
       for (const BoxIndex::Part& part : wanted_index.CoverOf(*wanted_boxes[i]).parts) {
         if (part.box == i) needed_bytes_ += static_cast<uint64_t>(part.region.elements() * element_bytes);
@@ -137,29 +144,40 @@ class Collector {
   std::vector<Chunk> TakeChunks() && { return std::move(chunks_); }
 
  private:
+  Status Cut(const SavedIndex& saved, uint32_t array, uint32_t wanted, int element_bytes) {
+    parts_.clear();
+    CAIRN_RETURN_IF_ERROR(saved.FindBoxes(array, wanted_[wanted].box, &parts_));
+    for (const SavedPart& part : parts_)
+      Chunker(part.saved, element_bytes, options_, &chunks_).CutToCells(wanted, part.region);
+    return OkStatus();
+  }
+
   const std::vector<WantedBox>& wanted_;
   const LoadPlanOptions& options_;
   std::vector<Chunk> chunks_;
+  std::vector<SavedPart> parts_;  // room for one wanted box
   uint64_t needed_bytes_ = 0;
 };
 
 // Step 3. Chunks that overlap lie in one cell, so they fit one range and go there together.
-std::vector<ReadRange> Merge(std::vector<Chunk> chunks, const LoadPlanOptions& options) {
-  std::sort(chunks.begin(), chunks.end(), [](const Chunk& a, const Chunk& b) {
-    return std::tie(a.file, a.offset, a.copy.wanted, a.bytes) <
-           std::tie(b.file, b.offset, b.copy.wanted, b.bytes);
+std::vector<ReadRange> Merge(const std::vector<Chunk>& unsorted, const LoadPlanOptions& options) {
+  std::vector<const Chunk*> sorted;  // chunks are large
+  for (const Chunk& chunk : unsorted) sorted.push_back(&chunk);
+  std::sort(sorted.begin(), sorted.end(), [](const Chunk* a, const Chunk* b) {
+    return std::tie(a->file, a->offset, a->copy.wanted, a->bytes) <
+           std::tie(b->file, b->offset, b->copy.wanted, b->bytes);
   });
   std::vector<ReadRange> ranges;
   uint64_t range_unwanted = 0;  // bytes of ranges.back(), or more: one chunk may want what another does not
-  for (size_t i = 0; i < chunks.size();) {
-    const uint32_t file = chunks[i].file;
-    const uint64_t begin = chunks[i].offset;
-    uint64_t end = begin + chunks[i].bytes;
-    uint64_t unwanted = chunks[i].unwanted_bytes;
+  for (size_t i = 0; i < sorted.size();) {
+    const uint32_t file = sorted[i]->file;
+    const uint64_t begin = sorted[i]->offset;
+    uint64_t end = begin + sorted[i]->bytes;
+    uint64_t unwanted = sorted[i]->unwanted_bytes;
     size_t next = i + 1;  // behind the chunks that overlap
-    for (; next < chunks.size() && chunks[next].file == file && chunks[next].offset < end; ++next) {
-      end = std::max(end, chunks[next].offset + chunks[next].bytes);
-      unwanted += chunks[next].unwanted_bytes;
+    for (; next < sorted.size() && sorted[next]->file == file && sorted[next]->offset < end; ++next) {
+      end = std::max(end, sorted[next]->offset + sorted[next]->bytes);
+      unwanted += sorted[next]->unwanted_bytes;
     }
 
     bool joins = false;
@@ -179,8 +197,8 @@ std::vector<ReadRange> Merge(std::vector<Chunk> chunks, const LoadPlanOptions& o
       range_unwanted = unwanted;
     }
     for (; i < next; ++i) {
-      chunks[i].copy.source_offset = chunks[i].offset - ranges.back().offset;
-      ranges.back().copies.push_back(chunks[i].copy);
+      ranges.back().copies.push_back(sorted[i]->copy);
+      ranges.back().copies.back().source_offset = sorted[i]->offset - ranges.back().offset;
     }
   }
   return ranges;
@@ -191,17 +209,21 @@ std::vector<ReadRange> Merge(std::vector<Chunk> chunks, const LoadPlanOptions& o
 Result<LoadPlan> PlanLoad(const SavedIndex& saved, const std::vector<WantedBox>& wanted,
                           const LoadPlanOptions& options) {
   const size_t arrays = saved.layout().arrays.size();
-  std::vector<std::vector<uint32_t>> wanted_of(arrays);  // by array: positions in `wanted`
+  std::vector<uint32_t> first(arrays + 1, 0), order(wanted.size());  // positions in `wanted`, by array
   for (uint32_t w = 0; w < wanted.size(); ++w) {
     if (wanted[w].array >= arrays) {
       return Status(Code::kInvalid, "wanted box " + std::to_string(w) + " names array number " +
                                         std::to_string(wanted[w].array) + ", of " + std::to_string(arrays));
     }
-    wanted_of[wanted[w].array].push_back(w);
+    ++first[wanted[w].array + 1];
   }
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<uint32_t> next(first.begin(), first.end() - 1);
+  for (uint32_t w = 0; w < wanted.size(); ++w) order[next[wanted[w].array]++] = w;
   Collector collector(wanted, options);
   for (uint32_t a = 0; a < arrays; ++a) {
-    if (!wanted_of[a].empty()) CAIRN_RETURN_IF_ERROR(collector.Add(saved, a, wanted_of[a]));
+    const auto of_array = std::span(order).subspan(first[a], first[a + 1] - first[a]);
+    if (!of_array.empty()) CAIRN_RETURN_IF_ERROR(collector.Add(saved, a, of_array));
   }
   LoadPlan plan;
   plan.needed_bytes = collector.needed_bytes();

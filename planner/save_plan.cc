@@ -2,19 +2,22 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 #include <utility>
+
+#include "planner/save_stream.h"
 
 namespace cairn {
 namespace {
 
-// Equal pieces: those of one box, by rank, each rank once.
+// Equal pieces of an array without a rule: those of one box, by rank, each rank once.
 struct Replicas {
   uint64_t bytes = 0;
   std::vector<const Piece*> holders;
 };
 
-// All not empty pieces, grouped into replicas; by array, then by box.
+// By array, then by box.
 std::vector<Replicas> GroupReplicas(const Layout& layout) {
   std::vector<const Piece*> pieces;
   pieces.reserve(layout.pieces.size());
@@ -37,133 +40,138 @@ std::vector<Replicas> GroupReplicas(const Layout& layout) {
   return groups;
 }
 
-// Gives boxes to ranks and knows what each rank has to write so far.
-class Writers {
- public:
-  Writers(uint32_t world_size, uint64_t min_part_bytes)
-      : min_part_bytes_(std::max<uint64_t>(1, min_part_bytes)), load_(world_size), boxes_(world_size) {}
-
-  void Assign(const Piece& piece, const Box& box, uint64_t bytes) {
-    load_[piece.rank] += bytes;
-    boxes_[piece.rank].push_back({piece.array, piece.ordinal, 0, box});
-  }
-
-  void Share(const Replicas& group) {
-    const Box& box = group.holders[0]->box;
-    const uint64_t rows = box.rank() == 0 ? 1 : static_cast<uint64_t>(box.extent[0]);
-    const uint64_t row_bytes = group.bytes / rows;
-
-    std::vector<const Piece*> by_load = group.holders;
-    std::sort(by_load.begin(), by_load.end(), [this](const Piece* a, const Piece* b) {
-      return std::tie(load_[a->rank], a->rank) < std::tie(load_[b->rank], b->rank);
-    });
-    by_load.resize(std::max<uint64_t>(1, std::min({by_load.size(), rows, group.bytes / min_part_bytes_})));
-    const uint64_t level = Level(group.bytes, &by_load);
-    if (by_load.size() == 1) return Assign(*by_load[0], box, group.bytes);
-
-    std::sort(by_load.begin(), by_load.end(),
-              [](const Piece* a, const Piece* b) { return a->rank < b->rank; });
-    uint64_t wanted_bytes = 0;  // by the holders so far
-    uint64_t row = 0;
-    for (const Piece* holder : by_load) {
-      wanted_bytes += level - load_[holder->rank];
-      const uint64_t end = holder == by_load.back() ? rows : (wanted_bytes + row_bytes / 2) / row_bytes;
-      if (end == row) continue;
-      Box part = box;
-      part.offset[0] += static_cast<int64_t>(row);
-      part.extent[0] = static_cast<int64_t>(end - row);
-      Assign(*holder, part, (end - row) * row_bytes);
-      row = end;
-    }
-  }
-
-  std::vector<std::vector<WriteBox>> TakeBoxes() && { return std::move(boxes_); }
-
- private:
-  // The load that the holders have in common once they share `bytes`. Takes the most loaded of them off while
-  // its part would be too small.
-  uint64_t Level(uint64_t bytes, std::vector<const Piece*>* by_load) const {
-    uint64_t sum = bytes;
-    for (const Piece* holder : *by_load) sum += load_[holder->rank];
-    while (by_load->size() > 1) {
-      const uint64_t level = sum / by_load->size();
-      const uint64_t highest = load_[by_load->back()->rank];
-      if (level >= highest + min_part_bytes_) return level;
-      sum -= highest;
-      by_load->pop_back();
-    }
-    return sum;
-  }
-
-  const uint64_t min_part_bytes_;
-  std::vector<uint64_t> load_;  // bytes, by rank
-  std::vector<std::vector<WriteBox>> boxes_;
+// Pieces that the same ranks hold, end to end.
+struct Sharers {
+  uint64_t bytes = 0;
+  std::vector<const Replicas*> pieces;
 };
 
-// Puts each rank's boxes into its files (rule 3). WriteBox::file is the rank's own file number j until the
-// save's files are numbered.
-Status PlaceInFiles(SavePlan* plan) {
-  const auto world_size = static_cast<uint32_t>(plan->boxes.size());
-  std::vector<std::vector<uint32_t>> position(world_size);  // by rank and j: position in plan->files
-  for (uint32_t rank = 0; rank < world_size; ++rank) {
-    std::vector<WriteBox>& boxes = plan->boxes[rank];
-    std::sort(boxes.begin(), boxes.end(), [](const WriteBox& a, const WriteBox& b) {
-      return std::tie(a.array, a.piece_ordinal) < std::tie(b.array, b.piece_ordinal);
-    });
-    uint32_t files = 0;
-    for (size_t i = 0; i < boxes.size(); ++i) {
-      boxes[i].file = i > 0 && boxes[i].array == boxes[i - 1].array ? boxes[i - 1].file + 1 : 0;
-      files = std::max(files, boxes[i].file + 1);
+// Calls assign(piece of the writer, first row, rows) for every part of the pieces of one set of sharers.
+template <typename Assign>
+void Share(const Sharers& sharers, uint64_t min_split_bytes, Assign assign) {
+  const auto holders = static_cast<uint32_t>(sharers.pieces[0]->holders.size());
+  const SaveStream stream(sharers.bytes, holders, min_split_bytes);
+  SaveStream::Place place;
+  for (const Replicas* piece : sharers.pieces) {
+    place.bytes = piece->bytes;
+    place.rows = RowsOf(piece->holders[0]->box);
+    uint32_t segment = stream.SegmentAt(place.begin);
+    for (int64_t row = 0; row < place.rows; ++segment) {
+      const int64_t end = stream.RowAt(place, segment + 1);
+      if (end == row) continue;
+      assign(*piece->holders[stream.WriterOf(segment)], row, end - row);
+      row = end;
     }
-    std::stable_sort(boxes.begin(), boxes.end(),
-                     [](const WriteBox& a, const WriteBox& b) { return a.file < b.file; });
-    position[rank].resize(files);
-    for (uint32_t j = 0; j < files; ++j) {
-      const uint64_t number = uint64_t{j} * world_size + rank + 1;
-      if (number > std::numeric_limits<uint32_t>::max()) {
-        return {Code::kInvalid, "rank " + std::to_string(rank) + " has " + std::to_string(files) +
-                                    " pieces of one array, too many for " + std::to_string(world_size) +
-                                    " ranks: file numbers do not fit 32 bits"};
-      }
-      plan->files.push_back({rank, static_cast<uint32_t>(number)});
-    }
+    place.begin += place.bytes;
   }
-  std::sort(plan->files.begin(), plan->files.end(),
-            [](const PlannedFile& a, const PlannedFile& b) { return a.number < b.number; });
-  for (uint32_t f = 0; f < plan->files.size(); ++f) {
-    const PlannedFile& file = plan->files[f];
-    position[file.rank][(file.number - 1) / world_size] = f;
-  }
-  for (uint32_t rank = 0; rank < world_size; ++rank) {
-    for (WriteBox& box : plan->boxes[rank]) box.file = position[rank][box.file];
-  }
-  return OkStatus();
+}
+
+// Rule 3, of the boxes of one rank.
+void NumberFiles(std::vector<WriteBox>& boxes) {
+  std::sort(boxes.begin(), boxes.end(), [](const WriteBox& a, const WriteBox& b) {
+    return std::tie(a.array, a.piece_ordinal) < std::tie(b.array, b.piece_ordinal);
+  });
+  for (size_t i = 0; i < boxes.size(); ++i)
+    boxes[i].file = i > 0 && boxes[i].array == boxes[i - 1].array ? boxes[i - 1].file + 1 : 0;
 }
 
 }  // namespace
 
+SavePlan::SavePlan(const Layout& layout, uint64_t min_split_bytes)
+    : layout_(&layout),
+      min_split_bytes_(min_split_bytes),
+      writers_(std::make_unique<GridWriters>(layout.arrays, layout.grids, min_split_bytes)),
+      listed_(layout.world_size) {}
+
 Result<SavePlan> PlanSave(const Layout& layout, const SavePlanOptions& options) {
   CAIRN_RETURN_IF_ERROR(ValidateLayout(layout));
-  SavePlan plan;
-  Writers writers(layout.world_size, options.min_split_bytes);
-
+  SavePlan plan(layout, options.min_split_bytes);
+  const auto assign = [&](const Piece& piece, int64_t first_row, int64_t rows) {
+    plan.listed_[piece.rank].push_back(
+        {piece.array, piece.ordinal, 0, 0, RowsOfPiece(piece.box, first_row, rows)});
+  };
   const std::vector<Replicas> groups = GroupReplicas(layout);
-  std::vector<const Replicas*> shared;
+  std::map<std::vector<uint32_t>, Sharers> sharers;  // by holders
   for (const Replicas& group : groups) {
-    plan.bytes += group.bytes;
+    plan.bytes_ += group.bytes;
     if (group.holders.size() == 1) {
-      writers.Assign(*group.holders[0], group.holders[0]->box, group.bytes);
-    } else {
-      shared.push_back(&group);
+      assign(*group.holders[0], 0, RowsOf(group.holders[0]->box));
+      continue;
+    }
+    std::vector<uint32_t> ranks;
+    for (const Piece* holder : group.holders) ranks.push_back(holder->rank);
+    Sharers& found = sharers[std::move(ranks)];
+    found.bytes += group.bytes;
+    found.pieces.push_back(&group);
+  }
+  for (const auto& [ranks, shared] : sharers) Share(shared, options.min_split_bytes, assign);
+
+  size_t most_files = 0;
+  for (std::vector<WriteBox>& boxes : plan.listed_) {
+    NumberFiles(boxes);
+    for (const WriteBox& box : boxes) most_files = std::max<size_t>(most_files, box.file + size_t{1});
+  }
+  for (uint32_t a = 0; a < layout.arrays.size(); ++a) {
+    if (!layout.grids.Has(a)) continue;
+    const ArraySpec& array = layout.arrays[a];
+    plan.bytes_ += static_cast<uint64_t>(array.shape.Product() * DTypeBytes(array.dtype));
+    const Grid grid(layout.grids, layout.grids.rule_of[a]);
+    most_files = std::max<size_t>(most_files, grid.pieces_per_rank());
+  }
+  if (most_files * layout.world_size > std::numeric_limits<uint32_t>::max()) {
+    return Status(Code::kInvalid,
+                  "a rank has " + std::to_string(most_files) + " pieces of one array, too many for " +
+                      std::to_string(layout.world_size) + " ranks: file numbers do not fit 32 bits");
+  }
+  return plan;
+}
+
+// The rank's files, and its listed boxes with their offsets.
+std::vector<FileShape> SavePlan::PlaceInFiles(std::vector<WriteBox>* listed, uint32_t rank) const {
+  const auto width = [&](const WriteBox& box) { return WidthIndex(layout_->arrays[box.array].dtype); };
+  const auto bytes = [&](const WriteBox& box) {
+    return static_cast<uint64_t>(box.box.elements() * DTypeBytes(layout_->arrays[box.array].dtype));
+  };
+  std::vector<WidthBytes> listed_bytes;
+  for (const WriteBox& box : listed_[rank]) {
+    if (box.file >= listed_bytes.size()) listed_bytes.resize(box.file + size_t{1}, WidthBytes{});
+    listed_bytes[box.file][width(box)] += bytes(box);
+  }
+  std::vector<FileShape> shapes = writers_->PlaceInFiles(rank, listed_bytes);
+  std::vector<WidthBytes> end;
+  for (const FileShape& shape : shapes) end.push_back(shape.listed_begin);
+  for (WriteBox box : listed_[rank]) {
+    box.offset = end[box.file][width(box)];
+    end[box.file][width(box)] += bytes(box);
+    listed->push_back(box);
+  }
+  return shapes;
+}
+
+RankFiles SavePlan::FilesOf(uint32_t rank) const {
+  RankFiles files;
+  for (const FileShape& shape : PlaceInFiles(&files.listed, rank)) files.data_bytes.push_back(shape.bytes);
+  return files;
+}
+
+std::vector<WriteBox> SavePlan::BoxesOf(uint32_t rank) const {
+  std::vector<WriteBox> boxes;
+  const std::vector<FileShape> shapes = PlaceInFiles(&boxes, rank);
+  for (uint32_t number = 0; number < writers_->classes(); ++number) {
+    for (const GridWrite& write : writers_->WritesOf(rank, number)) {
+      const Grid grid(layout_->grids, layout_->grids.rule_of[write.array]);
+      GridDigits digits = *grid.DigitsOf(rank);
+      grid.SetOrdinal(write.ordinal, &digits);
+      const size_t width = WidthIndex(layout_->arrays[write.array].dtype);
+      boxes.push_back({write.array, write.ordinal, write.file,
+                       shapes[write.file].BeginOf(number)[width] + write.offset,
+                       RowsOfPiece(grid.BoxAt(digits), write.first_row, write.rows)});
     }
   }
-  std::stable_sort(shared.begin(), shared.end(),
-                   [](const Replicas* a, const Replicas* b) { return a->bytes > b->bytes; });
-  for (const Replicas* group : shared) writers.Share(*group);
-
-  plan.boxes = std::move(writers).TakeBoxes();
-  CAIRN_RETURN_IF_ERROR(PlaceInFiles(&plan));
-  return plan;
+  std::sort(boxes.begin(), boxes.end(), [](const WriteBox& a, const WriteBox& b) {
+    return std::tie(a.file, a.offset) < std::tie(b.file, b.offset);
+  });
+  return boxes;
 }
 
 }  // namespace cairn

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include <utility>
+
+#include "planner/save_plan.h"
 
 namespace cairn {
 namespace {
@@ -20,17 +23,34 @@ Status CheckSaved(const ArraySpec& array, const SavedBox& saved) {
 
 }  // namespace
 
+SavedIndex::SavedIndex(const SavedLayout& saved)
+    : saved_(&saved),
+      boxes_(saved.arrays.size()),
+      writers_(std::make_unique<GridWriters>(saved.arrays, saved.grids, saved.min_split_bytes)) {}
+
 Result<SavedIndex> SavedIndex::Make(const SavedLayout& saved) {
-  SavedIndex index;
-  index.saved_ = &saved;
-  index.boxes_.resize(saved.arrays.size());
+  if (const Status rules = CheckGrids(saved.grids, saved.world_size); !rules.ok())
+    return Status(Code::kDamage, rules.message());
+  SavedIndex index(saved);
   size_t box = 0;
   for (uint32_t a = 0; a < saved.arrays.size(); ++a) {
     if (const Status status = CheckArray(saved.arrays[a]); !status.ok())
       return Status(Code::kDamage, status.message());
     index.first_box_.push_back(box);
-    for (; box < saved.boxes.size() && saved.boxes[box].array == a; ++box)
-      CAIRN_RETURN_IF_ERROR(CheckSaved(saved.arrays[a], saved.boxes[box]));
+    if (saved.grids.Has(a)) {
+      const Dims shape = Grid(saved.grids, saved.grids.rule_of[a]).shape();
+      if (!(shape == saved.arrays[a].shape))
+        return Status(Code::kDamage,
+                      "array '" + saved.arrays[a].name + "' has a rule for shape " + shape.ToString());
+      continue;
+    }
+    for (; box < saved.boxes.size() && saved.boxes[box].array == a; ++box) {
+      const SavedBox& listed = saved.boxes[box];
+      CAIRN_RETURN_IF_ERROR(CheckSaved(saved.arrays[a], listed));
+      if (saved.grids.rules.empty()) continue;
+      index.listed_bytes_[listed.file][WidthIndex(saved.arrays[a].dtype)] +=
+          static_cast<uint64_t>(listed.box.elements() * DTypeBytes(saved.arrays[a].dtype));
+    }
   }
   index.first_box_.push_back(box);
   if (box != saved.boxes.size()) {
@@ -42,6 +62,13 @@ Result<SavedIndex> SavedIndex::Make(const SavedLayout& saved) {
 }
 
 Result<std::vector<SavedPart>> SavedIndex::BoxesIn(uint32_t array, const Box& box) const {
+  std::vector<SavedPart> parts;
+  CAIRN_RETURN_IF_ERROR(FindBoxes(array, box, &parts));
+  return parts;
+}
+
+Status SavedIndex::FindBoxes(uint32_t array, const Box& box, std::vector<SavedPart>* parts) const {
+  if (saved_->grids.Has(array)) return FindByRule(array, box, parts);
   const SavedBox* const saved = saved_->boxes.data() + first_box_[array];
   if (!boxes_[array]) {
     std::vector<const Box*> boxes;
@@ -51,30 +78,123 @@ Result<std::vector<SavedPart>> SavedIndex::BoxesIn(uint32_t array, const Box& bo
   const BoxIndex::Cover cover = boxes_[array]->CoverOf(box);
   if (!cover.holes.empty()) {
     const ArraySpec& spec = saved_->arrays[array];
-    return Status(Code::kDamage, "array '" + spec.name + "' of shape " + spec.shape.ToString() +
-                                     ": elements " + cover.holes[0].ToString() +
-                                     " are wanted and no saved box holds them; this checkpoint is not whole");
+    return {Code::kDamage, "array '" + spec.name + "' of shape " + spec.shape.ToString() + ": elements " +
+                               cover.holes[0].ToString() +
+                               " are wanted and no saved box holds them; this checkpoint is not whole"};
   }
-  std::vector<SavedPart> parts;
-  for (const BoxIndex::Part& part : cover.parts) parts.push_back({saved[part.box], part.region});
-  return parts;
+  for (const BoxIndex::Part& part : cover.parts) parts->push_back({saved[part.box], part.region});
+  return OkStatus();
+}
+
+Status SavedIndex::FindByRule(uint32_t array, const Box& box, std::vector<SavedPart>* parts) const {
+  const Grid grid(saved_->grids, saved_->grids.rule_of[array]);
+  const uint32_t number = writers_->ClassOf(array);
+  Status status;
+  grid.ForEachCell(box, [&](const GridDigits& digits) {
+    const Box cell = grid.BoxAt(digits);
+    const std::pair piece(array, grid.OrdinalAt(digits));
+    writers_->ForEachPart(array, digits, [&](uint32_t rank, int64_t first_row, int64_t rows) {
+      const Box written = RowsOfPiece(cell, first_row, rows);
+      const std::optional<Box> region = Intersect(box, written);
+      if (!region || !status.ok()) return;
+      Writer& writer = WriterAt(rank);
+      status = writer.status;
+      if (!status.ok()) return;
+      const std::vector<GridWrite>& writes = WritesOf(writer, rank, number);
+      const auto write = std::lower_bound(
+          writes.begin(), writes.end(), piece,
+          [](const GridWrite& w, const auto& p) { return std::pair(w.array, w.ordinal) < p; });
+      parts->push_back({BoxAt(writer, *write, written), *region});
+    });
+  });
+  return status;
+}
+
+SavedIndex::Writer& SavedIndex::WriterAt(uint32_t rank) const {
+  const auto found = writer_at_.find(rank);
+  if (found != writer_at_.end()) return found->second;
+  Result<Writer> made = FindFiles(rank);
+  return writer_at_.emplace(rank, made.ok() ? *std::move(made) : Writer{made.status(), {}, {}, {}})
+      .first->second;
+}
+
+const std::vector<GridWrite>& SavedIndex::WritesOf(Writer& writer, uint32_t rank, uint32_t number) const {
+  auto& writes = writer.writes[number];
+  if (!writes) writes = writers_->WritesOf(rank, number);
+  return *writes;
+}
+
+// Files end with their data.
+SavedBox SavedIndex::BoxAt(const Writer& writer, const GridWrite& write, const Box& box) const {
+  const FileShape& shape = writer.shapes[write.file];
+  const uint32_t file = writer.files[write.file];
+  const size_t width = WidthIndex(saved_->arrays[write.array].dtype);
+  const uint64_t begin = shape.BeginOf(writers_->ClassOf(write.array))[width];
+  return {write.array, file, saved_->files[file].bytes - shape.bytes + begin + write.offset, box};
+}
+
+Result<SavedIndex::Writer> SavedIndex::FindFiles(uint32_t rank) const {
+  Writer writer;
+  writer.writes.resize(writers_->classes());
+  std::vector<WidthBytes> listed;
+  const auto find = [&](uint32_t j) {
+    const uint64_t number = FileNumber(saved_->world_size, rank, j);
+    const auto file = std::lower_bound(saved_->files.begin(), saved_->files.end(), number,
+                                       [](const SavedFile& f, uint64_t n) { return f.number < n; });
+    if (file == saved_->files.end() || file->number != number) return false;
+    writer.files.push_back(static_cast<uint32_t>(file - saved_->files.begin()));
+    return true;
+  };
+  for (uint32_t j = 0; find(j); ++j) {
+    const auto bytes = listed_bytes_.find(writer.files.back());
+    listed.push_back(bytes == listed_bytes_.end() ? WidthBytes{} : bytes->second);
+  }
+  writer.shapes = writers_->PlaceInFiles(rank, listed);
+  if (writer.shapes.size() > writer.files.size()) {
+    return Status(Code::kDamage, "the arrays of rank " + std::to_string(rank) + " need file number " +
+                                     std::to_string(FileNumber(saved_->world_size, rank,
+                                                               static_cast<uint32_t>(writer.files.size()))) +
+                                     ", which is not listed");
+  }
+  for (size_t j = 0; j < writer.shapes.size(); ++j) {
+    const SavedFile& file = saved_->files[writer.files[j]];
+    if (writer.shapes[j].bytes < file.bytes) continue;
+    return Status(Code::kDamage, "file number " + std::to_string(file.number) + " has " +
+                                     std::to_string(file.bytes) + " bytes, its arrays take " +
+                                     std::to_string(writer.shapes[j].bytes));
+  }
+  return writer;
 }
 
 const std::vector<SavedBox>& SavedIndex::BoxesOfFile(uint32_t file) const {
-  static const std::vector<SavedBox> kNone;
-  if (by_file_.empty()) {
-    for (const SavedBox& saved : saved_->boxes) {
-      if (saved.box.empty()) continue;
-      if (saved.file >= by_file_.size()) by_file_.resize(saved.file + 1);
-      by_file_[saved.file].push_back(saved);
-    }
-    for (auto& boxes : by_file_) {
-      std::sort(boxes.begin(), boxes.end(), [](const SavedBox& a, const SavedBox& b) {
-        return std::tie(a.file_offset, a.array) < std::tie(b.file_offset, b.array);
-      });
+  const auto known = by_file_.find(file);
+  if (known != by_file_.end()) return known->second;
+  if (listed_in_.empty()) {
+    for (uint32_t b = 0; b < saved_->boxes.size(); ++b) {
+      if (!saved_->boxes[b].box.empty()) listed_in_[saved_->boxes[b].file].push_back(b);
     }
   }
-  return file < by_file_.size() ? by_file_[file] : kNone;
+  std::vector<SavedBox>& boxes = by_file_[file];
+  if (const auto listed = listed_in_.find(file); listed != listed_in_.end()) {
+    for (const uint32_t b : listed->second) boxes.push_back(saved_->boxes[b]);
+  }
+  if (!saved_->grids.rules.empty() && file < saved_->files.size()) {
+    const uint32_t rank = (saved_->files[file].number - 1) % saved_->world_size;
+    Writer& writer = WriterAt(rank);
+    for (uint32_t number = 0; writer.status.ok() && number < writers_->classes(); ++number) {
+      for (const GridWrite& write : WritesOf(writer, rank, number)) {
+        if (writer.files[write.file] != file) continue;
+        const Grid grid(saved_->grids, saved_->grids.rule_of[write.array]);
+        GridDigits digits = *grid.DigitsOf(rank);
+        grid.SetOrdinal(write.ordinal, &digits);
+        boxes.push_back(BoxAt(writer, write, RowsOfPiece(grid.BoxAt(digits), write.first_row, write.rows)));
+      }
+    }
+  }
+  std::sort(boxes.begin(), boxes.end(), [](const SavedBox& a, const SavedBox& b) {
+    return std::tie(a.file_offset, a.array) < std::tie(b.file_offset, b.array);
+  });
+  return boxes;
 }
 
 }  // namespace cairn

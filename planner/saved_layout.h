@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "planner/box_index.h"
+#include "planner/grid_writers.h"
 #include "planner/layout.h"
 
 namespace cairn {
@@ -19,9 +22,21 @@ struct SavedBox {
   Box box;
 };
 
+struct SavedFile {
+  uint32_t number = 0;  // in the file's name
+  uint64_t bytes = 0;   // of the whole file
+};
+
+// Where an array has a rule, its boxes follow from the rule, from the save plan (save_plan.h) and from the sizes of the
+// files, which end with their data. The other arrays' boxes are listed.
 struct SavedLayout {
   std::vector<ArraySpec> arrays;
-  std::vector<SavedBox> boxes;  // grouped by array
+  std::vector<SavedBox> boxes;  // of the arrays without a rule, not empty; grouped by array
+  // Below: only where there are rules.
+  GridTable grids = {};
+  uint32_t world_size = 0;  // of the save
+  uint64_t min_split_bytes = 0;
+  std::vector<SavedFile> files;  // by number; SavedBox::file is a position here
 };
 
 // A part of a box that was asked for, inside one saved box.
@@ -30,31 +45,48 @@ struct SavedPart {
   Box region;  // global coordinates, not empty
 };
 
-// One thread at a time: some of it is computed at first use.
+// One thread at a time: what concerns a writer is computed when it is first needed, and kept.
 class SavedIndex {
  public:
-  // The layout stays the caller's, does not change and outlives the index. kDamage when an array or a saved box is
+  // The layout stays the caller's, does not change and outlives the index. kDamage when an array, a box or a rule is
   // impossible, or the boxes are not grouped by array.
   static Result<SavedIndex> Make(const SavedLayout& saved);
 
   const SavedLayout& layout() const { return *saved_; }
 
-  // Cuts `box`, which lies inside the array, into disjoint parts. An element that lies in several saved boxes is
-  // always taken from the same one, whatever is asked for and by whom. kDamage when no saved box holds an element;
-  // the message names the array and the first hole.
+  // Appends disjoint parts that make up `box`, which lies inside the array. An element that lies in several saved boxes
+  // is always taken from the same one, whatever is asked for and by whom. kDamage when no saved box holds an element
+  // (the message names the array and the first hole), or when a file has not the size that its boxes make.
+  Status FindBoxes(uint32_t array, const Box& box, std::vector<SavedPart>* parts) const;
   Result<std::vector<SavedPart>> BoxesIn(uint32_t array, const Box& box) const;
 
-  // The boxes in a file, those that are not empty, by their offset. The exchange plan asks for few files: those that a
-  // rank's own pieces come from.
+  // The boxes in a file, those that are not empty, by their offset. Of a file that FindBoxes has found damaged, only
+  // those that are listed. The exchange plan asks for few files: those that a rank's own pieces come from.
   const std::vector<SavedBox>& BoxesOfFile(uint32_t file) const;
 
  private:
-  SavedIndex() = default;
+  // The files of one writer, and what it wrote of each class.
+  struct Writer {
+    Status status;                                              // of its files
+    std::vector<FileShape> shapes;                              // by j
+    std::vector<uint32_t> files;                                // by j: position in SavedLayout::files
+    std::vector<std::optional<std::vector<GridWrite>>> writes;  // by class, at first use
+  };
+  explicit SavedIndex(const SavedLayout& saved);
+  Status FindByRule(uint32_t array, const Box& box, std::vector<SavedPart>* parts) const;
+  Result<Writer> FindFiles(uint32_t rank) const;
+  Writer& WriterAt(uint32_t rank) const;
+  const std::vector<GridWrite>& WritesOf(Writer& writer, uint32_t rank, uint32_t number) const;
+  SavedBox BoxAt(const Writer& writer, const GridWrite& write, const Box& box) const;
 
-  const SavedLayout* saved_ = nullptr;
+  const SavedLayout* saved_;
   std::vector<size_t> first_box_;                         // by array, and one more: position in boxes
   mutable std::vector<std::unique_ptr<BoxIndex>> boxes_;  // by array, at first use
-  mutable std::vector<std::vector<SavedBox>> by_file_;    // at first use
+  std::unique_ptr<GridWriters> writers_;
+  std::unordered_map<uint32_t, WidthBytes> listed_bytes_;  // by file: what the listed boxes take of it
+  mutable std::unordered_map<uint32_t, std::vector<SavedBox>> by_file_;    // at first use
+  mutable std::unordered_map<uint32_t, std::vector<uint32_t>> listed_in_;  // by file: positions in boxes
+  mutable std::unordered_map<uint32_t, Writer> writer_at_;                 // by rank, at first use
 };
 
 }  // namespace cairn

@@ -20,7 +20,7 @@ struct ArrayRow {
   std::string name, dtype, order;
   Dims shape;  // as the application sees it
   uint64_t bytes = 0;
-  size_t boxes = 0;
+  size_t boxes = 0;  // of the layout; a box that several ranks held may lie in the files in several parts
 };
 
 std::vector<ArrayRow> ArrayRows(const SavedLayout& saved) {
@@ -35,6 +35,9 @@ std::vector<ArrayRow> ArrayRows(const SavedLayout& saved) {
     rows.push_back(std::move(row));
   }
   for (const SavedBox& box : saved.boxes) ++rows[box.array].boxes;
+  for (size_t a = 0; a < rows.size(); ++a) {
+    if (saved.grids.Has(a)) rows[a].boxes = Grid(saved.grids, saved.grids.rule_of[a]).cells();
+  }
   return rows;
 }
 

@@ -19,15 +19,19 @@ struct Index {
   SavedLayout saved;  // SavedBox::file is a position in `files`
 };
 
+// What SavedLayout::files is of an index with rules.
+std::vector<SavedFile> FilesOf(const std::vector<ShardRecord>& records);
+
 // What the decoder checks and every reader relies on: names unique and not empty; shapes sane; boxes not
-// empty, inside their shapes and inside their files; grouped by array; file numbers unique. kDamage with the
-// first fault.
+// empty, inside their shapes and inside their files; grouped by array; rules possible, of their arrays' shapes, with
+// files in the order of their numbers; file numbers unique. kDamage with the first fault. Whether files are as long as
+// the rules say is found when a writer's files are first looked at (SavedIndex).
 Status ValidateIndex(const Index& index);
 
 // kInvalid when `index` is not valid or does not fit (2 GiB).
 Result<std::string> EncodeIndex(const Index& index);
 
-// kDamage with what is wrong. Allocates no more than a small multiple of bytes.size().
+// kMismatch when a newer Cairn wrote it. Else kDamage with what is wrong. Allocates no more than a small multiple of bytes.size().
 Result<Index> DecodeIndex(std::string_view bytes);
 
 }  // namespace cairn

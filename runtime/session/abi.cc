@@ -173,6 +173,17 @@ CAIRN_API int cairn_add_array(cairn_session* session, const char* name, const ca
   });
 }
 
+CAIRN_API int cairn_add_flat(cairn_session* session, const char* name, const cairn_flat* flat) {
+  return Guard([&] {
+    if (name == nullptr || flat == nullptr)
+      return Report({Code::kInvalid, "cairn_add_flat: name or flat is NULL"});
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    if (live->restored()) return WrongState("cairn_add_flat after cairn_restore: add everything before");
+    return Report(live->items().AddFlat(name, *flat));
+  });
+}
+
 CAIRN_API int cairn_add_blob(cairn_session* session, const char* name, void* data, size_t size, int policy) {
   return Guard([&] {
     if (name == nullptr) return Report({Code::kInvalid, "cairn_add_blob: name is NULL"});

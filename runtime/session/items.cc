@@ -1,5 +1,9 @@
 #include "runtime/session/items.h"
 
+#include <algorithm>
+
+#include "planner/flat_range.h"
+
 namespace cairn {
 namespace {
 
@@ -70,33 +74,77 @@ Status Items::CheckName(std::string_view name) const {
   return OkStatus();
 }
 
-Status Items::AddArray(std::string_view name, const cairn_array& array) {
+Result<RegisteredArray> Items::MakeArray(std::string_view name, int dtype, int order, int ndim,
+                                         const int64_t* shape) const {
   CAIRN_RETURN_IF_ERROR(CheckName(name));
-  if (array.struct_size < sizeof(cairn_array))
-    return Wrong(name, "cairn_array.struct_size is not sizeof(cairn_array)");
-  if (array.dtype < 0 || array.dtype >= kDTypeCount)
-    return Wrong(name, "unknown dtype " + std::to_string(array.dtype));
-  if (array.ndim < 0 || array.ndim > kMaxRank)
-    return Wrong(name, "ndim must be 0 … " + std::to_string(kMaxRank));
-  if (array.order != CAIRN_ORDER_C && array.order != CAIRN_ORDER_FORTRAN) return Wrong(name, "unknown order");
-  if (array.piece_count < 0 || (array.piece_count > 0 && array.pieces == nullptr))
-    return Wrong(name, "pieces are missing");
+  if (dtype < 0 || dtype >= kDTypeCount) return Wrong(name, "unknown dtype " + std::to_string(dtype));
+  if (ndim < 0 || ndim > kMaxRank) return Wrong(name, "ndim must be 0 … " + std::to_string(kMaxRank));
+  if (order != CAIRN_ORDER_C && order != CAIRN_ORDER_FORTRAN) return Wrong(name, "unknown order");
   RegisteredArray item;
   item.spec.name = name;
-  item.spec.dtype = static_cast<DType>(array.dtype);
-  item.spec.fortran = array.order == CAIRN_ORDER_FORTRAN;
-  for (int d = 0; d < array.ndim; ++d) item.spec.shape.push_back(array.shape[d]);
+  item.spec.dtype = static_cast<DType>(dtype);
+  item.spec.fortran = order == CAIRN_ORDER_FORTRAN;
+  for (int d = 0; d < ndim; ++d) item.spec.shape.push_back(shape[d]);
   CAIRN_RETURN_IF_ERROR(CheckArray(item.spec));  // so that no size below overflows
   if (item.spec.fortran) item.spec.shape = Reversed(item.spec.shape);
+  return item;
+}
+
+void Items::Keep(RegisteredArray item) {
+  by_name_.emplace(item.spec.name, static_cast<int>(order_.size()));
+  order_.emplace_back(ArrayPosition{arrays_.size()});
+  arrays_.push_back(std::move(item));
+}
+
+Status Items::AddArray(std::string_view name, const cairn_array& array) {
+  if (array.struct_size < sizeof(cairn_array))
+    return Wrong(name, "cairn_array.struct_size is not sizeof(cairn_array)");
+  CAIRN_ASSIGN_OR_RETURN(RegisteredArray item,
+                         MakeArray(name, array.dtype, array.order, array.ndim, array.shape));
+  if (array.piece_count < 0 || (array.piece_count > 0 && array.pieces == nullptr))
+    return Wrong(name, "pieces are missing");
   for (int p = 0; p < array.piece_count; ++p) {
     CAIRN_ASSIGN_OR_RETURN(LocalPiece piece,
                            MakePiece(name, array, array.pieces[p], DTypeBytes(item.spec.dtype)));
+    piece.registered = item.registered++;
     item.pieces.push_back(std::move(piece));
   }
-  by_name_.emplace(name, static_cast<int>(order_.size()));
-  order_.emplace_back(ArrayPosition{arrays_.size()});
-  arrays_.push_back(std::move(item));
+  Keep(std::move(item));
   return OkStatus();
+}
+
+Status Items::AddFlat(std::string_view name, const cairn_flat& flat) {
+  if (flat.struct_size < sizeof(cairn_flat))
+    return Wrong(name, "cairn_flat.struct_size is not sizeof(cairn_flat)");
+  CAIRN_ASSIGN_OR_RETURN(RegisteredArray item,
+                         MakeArray(name, flat.dtype, flat.order, flat.ndim, flat.shape));
+  if (flat.range_count < 0 || (flat.range_count > 0 && flat.ranges == nullptr))
+    return Wrong(name, "ranges are missing");
+  const int64_t elements = item.spec.shape.Product(), element_bytes = DTypeBytes(item.spec.dtype);
+  for (int r = 0; r < flat.range_count; ++r) {
+    const cairn_flat_range& range = flat.ranges[r];
+    if (range.offset < 0 || range.count < 0) return Wrong(name, "a flat range begins or ends below 0");
+    // What lies past the array's end is padding.
+    const int64_t begin = std::min(range.offset, elements), count = std::min(range.count, elements - begin);
+    if (range.data == nullptr && count > 0)
+      return Wrong(name, "a flat range that is not empty has no address");
+    int64_t offset_bytes = 0;
+    for (const Box& box : CutFlatRange(item.spec.shape, begin, count)) {
+      item.pieces.push_back({box, DenseStrides(box.extent.begin(), box.rank(), false, element_bytes),
+                             static_cast<std::byte*>(range.data) + offset_bytes, item.registered,
+                             offset_bytes});
+      offset_bytes += box.elements() * element_bytes;
+    }
+    ++item.registered;
+  }
+  Keep(std::move(item));
+  return OkStatus();
+}
+
+size_t RegisteredArray::PieceAt(uint32_t ordinal) const {
+  for (size_t i = 0;; ++i) {
+    if (!pieces[i].box.empty() && ordinal-- == 0) return i;
+  }
 }
 
 Status Items::AddBlob(std::string_view name, void* data, size_t bytes, int policy) {
@@ -123,10 +171,13 @@ Status Items::Update(int item, int piece, void* data) {
     return OkStatus();
   }
   RegisteredArray& array = arrays_[std::get<ArrayPosition>(position).index];
-  if (piece < 0 || static_cast<size_t>(piece) >= array.pieces.size()) {
+  if (piece < 0 || static_cast<uint32_t>(piece) >= array.registered) {
     return Wrong(array.spec.name, "there is no piece " + std::to_string(piece));
   }
-  array.pieces[static_cast<size_t>(piece)].data = static_cast<std::byte*>(data);
+  for (LocalPiece& local : array.pieces) {
+    if (local.registered == static_cast<uint32_t>(piece))
+      local.data = static_cast<std::byte*>(data) + local.offset_bytes;
+  }
   return OkStatus();
 }
 

@@ -19,15 +19,22 @@ namespace cairn {
 
 inline constexpr size_t kMaxBlobBytes = 64 << 10;
 
+// A box of an array in this member's memory. A flat range is several of them.
 struct LocalPiece {
   Box box;
   Dims stride_bytes;
   std::byte* data = nullptr;
+  uint32_t registered = 0;   // which of the pieces or ranges that the program gave
+  int64_t offset_bytes = 0;  // of `data` from the address that the program gave
 };
 
 struct RegisteredArray {
   ArraySpec spec;
   std::vector<LocalPiece> pieces;
+  uint32_t registered = 0;  // how many the program gave
+
+  // Position in `pieces` of a layout's Piece::ordinal, which counts those that are not empty; one that is there.
+  size_t PieceAt(uint32_t ordinal) const;
 };
 
 struct RegisteredBlob {
@@ -41,6 +48,7 @@ class Items {
  public:
   // kInvalid with the item's name and what is wrong with it.
   Status AddArray(std::string_view name, const cairn_array& array);
+  Status AddFlat(std::string_view name, const cairn_flat& flat);
   Status AddBlob(std::string_view name, void* data, size_t bytes, int policy);
 
   // `item` counts the Add calls from 0.
@@ -52,6 +60,9 @@ class Items {
 
  private:
   Status CheckName(std::string_view name) const;
+  Result<RegisteredArray> MakeArray(std::string_view name, int dtype, int order, int ndim,
+                                    const int64_t* shape) const;
+  void Keep(RegisteredArray item);
 
   struct ArrayPosition {
     size_t index;

@@ -131,12 +131,13 @@ void Keeper::LookBack() {
 }
 
 Result<State> Keeper::CollectShares() {
-  std::vector<std::string> shares(static_cast<size_t>(boot_.world_size));
+  ShareMerger merger;
   for (int rank = 0; rank < boot_.world_size; ++rank) {
-    CAIRN_ASSIGN_OR_RETURN(Mailbox::Letter letter, links_.mailbox->Take(kShareMessage, rank, kShareBound));
-    shares[static_cast<size_t>(rank)] = std::move(letter.payload);
+    CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
+                           links_.mailbox->Take(kShareMessage, rank, kShareBound));
+    CAIRN_RETURN_IF_ERROR(merger.Add(letter.payload));
   }
-  return MergeShares(shares);
+  return std::move(merger).Finish();
 }
 
 Result<std::vector<Inventory>> Keeper::CollectInventories() {

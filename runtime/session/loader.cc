@@ -53,7 +53,7 @@ Result<std::vector<uint32_t>> MatchArrays(const Layout& layout, const SavedLayou
 }
 
 Layout OnlyRank(const Layout& layout, uint32_t rank) {
-  return {layout.world_size, layout.arrays, LayoutIndex(layout).PiecesOf(rank)};
+  return {layout.world_size, layout.arrays, LayoutIndex(layout).PiecesOf(rank), {}};
 }
 
 // Where each piece of the plan goes. The layout and the items list an array's pieces in the same order.

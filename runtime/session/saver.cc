@@ -28,8 +28,9 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   std::vector<Dims> strides;
   for (const Piece& piece : PiecesOf(state.layout, options.rank)) {
     const size_t array = by_name.at(state.layout.arrays[piece.array].name);
-    pieces.emplace_back(array, piece.ordinal);
-    strides.push_back(items.arrays()[array].pieces[piece.ordinal].stride_bytes);
+    const size_t registered = items.arrays()[array].PieceAt(piece.ordinal);
+    pieces.emplace_back(array, registered);
+    strides.push_back(items.arrays()[array].pieces[registered].stride_bytes);
   }
   CAIRN_ASSIGN_OR_RETURN(SnapshotPlan snapshot, SnapshotPlan::Make(images, strides, options.copy_threads));
   StagingOptions staging_options;

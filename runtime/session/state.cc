@@ -1,5 +1,6 @@
 #include "runtime/session/state.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -41,6 +42,12 @@ ArraySpec ToSpec(const json& in) {
   return spec;
 }
 
+std::vector<BlobSpec> ToBlobs(const json& in) {
+  std::vector<BlobSpec> blobs;
+  for (const json& b : in) blobs.push_back({b.at(0).get<std::string>(), b.at(1).get<int>()});
+  return blobs;
+}
+
 std::string ToCbor(const json& value) {
   std::string out;
   json::to_cbor(value, out);
@@ -62,81 +69,105 @@ Status Disagree(const std::string& name, size_t rank, const std::string& what) {
 }  // namespace
 
 std::string EncodeShare(const Items& items) {
-  json arrays = json::array();
+  json arrays = json::array(), blobs = json::array(), list_of = json::array(), lists = json::array();
+  std::map<std::vector<Box>, size_t> known;
   for (const RegisteredArray& array : items.arrays()) {
-    json pieces = json::array();
-    for (const LocalPiece& piece : array.pieces)
-      pieces.push_back({ToJson(piece.box.offset), ToJson(piece.box.extent)});
-    json entry = ToJson(array.spec);
-    entry["pieces"] = std::move(pieces);
-    arrays.push_back(std::move(entry));
+    arrays.push_back(ToJson(array.spec));
+    std::vector<Box> boxes;
+    for (const LocalPiece& piece : array.pieces) boxes.push_back(piece.box);
+    const auto [it, is_new] = known.emplace(std::move(boxes), lists.size());
+    if (is_new) {
+      json list = json::array();
+      for (const Box& box : it->first) list.push_back({ToJson(box.offset), ToJson(box.extent)});
+      lists.push_back(std::move(list));
+    }
+    list_of.push_back(it->second);
   }
-  json blobs = json::array();
-  for (const RegisteredBlob& blob : items.blobs())
-    blobs.push_back({{"name", blob.name}, {"policy", blob.policy}});
-  return ToCbor({{"arrays", std::move(arrays)}, {"blobs", std::move(blobs)}});
+  for (const RegisteredBlob& blob : items.blobs()) blobs.push_back({blob.name, blob.policy});
+  return ToCbor({{"items", ToCbor({{"arrays", std::move(arrays)}, {"blobs", std::move(blobs)}})},
+                 {"list_of", std::move(list_of)},
+                 {"lists", std::move(lists)}});
 }
 
-Result<State> MergeShares(std::span<const std::string> shares) {
-  State state;
-  state.layout.world_size = static_cast<uint32_t>(shares.size());
-  std::map<std::string, uint32_t> position;
-  for (size_t rank = 0; rank < shares.size(); ++rank) {
-    try {
-      const json share = ParseCbor(shares[rank]);
-      size_t arrays = 0;
-      for (const json& entry : share.at("arrays")) {
-        const ArraySpec spec = ToSpec(entry);
-        if (rank == 0) {
-          position.emplace(spec.name, static_cast<uint32_t>(state.layout.arrays.size()));
-          state.layout.arrays.push_back(spec);
-        }
-        const auto it = position.find(spec.name);
-        if (it == position.end()) return Disagree(spec.name, rank, "rank 0 has no such array");
-        const ArraySpec& first = state.layout.arrays[it->second];
-        if (!(first == spec))
-          return Disagree(spec.name, rank, Describe(first) + " against " + Describe(spec));
-        uint32_t ordinal = 0;
-        for (const json& piece : entry.at("pieces")) {
-          state.layout.pieces.push_back({it->second, static_cast<uint32_t>(rank), ordinal++,
-                                         Box{ToDims(piece.at(0)), ToDims(piece.at(1))}});
-        }
-        ++arrays;
-      }
-      if (arrays != state.layout.arrays.size()) {
-        for (const ArraySpec& spec : state.layout.arrays) {
-          bool there = false;
-          for (const json& entry : share.at("arrays")) there |= entry.at("name") == spec.name;
-          if (!there) return Disagree(spec.name, rank, "rank " + std::to_string(rank) + " has no such array");
-        }
-      }
-      std::vector<BlobSpec> blobs;
-      for (const json& entry : share.at("blobs"))
-        blobs.push_back({entry.at("name").get<std::string>(), entry.at("policy").get<int>()});
-      if (rank == 0) state.blobs = blobs;
-      for (const BlobSpec& blob : blobs) {
-        if (std::find(state.blobs.begin(), state.blobs.end(), blob) == state.blobs.end()) {
-          return Disagree(blob.name, rank, "blob or policy unknown to rank 0");
-        }
-      }
-      if (blobs.size() != state.blobs.size())
-        return Disagree(state.blobs.front().name, rank, "not the same blobs");
-    } catch (const std::exception& e) {
-      return Status(Code::kInternal,
-                    "items of rank " + std::to_string(rank) + " cannot be read: " + e.what());
-    }
+Status ShareMerger::Begin(const std::string& items) {
+  const json in = ParseCbor(items);
+  for (const json& entry : in.at("arrays")) {
+    arrays_.push_back(ToSpec(entry));
+    position_.emplace(arrays_.back().name, static_cast<uint32_t>(arrays_.size() - 1));
   }
-  std::stable_sort(state.layout.pieces.begin(), state.layout.pieces.end(),
-                   [](const Piece& a, const Piece& b) {
-                     return std::tie(a.array, a.rank, a.ordinal) < std::tie(b.array, b.rank, b.ordinal);
-                   });
-  CAIRN_RETURN_IF_ERROR(ValidateLayout(state.layout));
+  blobs_ = ToBlobs(in.at("blobs"));
+  items_ = items;
+  CAIRN_ASSIGN_OR_RETURN(builder_, LayoutBuilder::Make(arrays_));
+  return OkStatus();
+}
+
+// Puts the lists of a rank that registered the same items in another order into rank 0's order.
+Status ShareMerger::Match(const std::string& items, size_t rank, std::vector<uint32_t>* list_of) const {
+  const json in = ParseCbor(items);
+  std::vector<std::optional<uint32_t>> ordered(arrays_.size());
+  for (size_t i = 0; i < in.at("arrays").size(); ++i) {
+    const ArraySpec spec = ToSpec(in.at("arrays")[i]);
+    const auto it = position_.find(spec.name);
+    if (it == position_.end()) return Disagree(spec.name, rank, "rank 0 has no such array");
+    const ArraySpec& first = arrays_[it->second];
+    if (!(first == spec)) return Disagree(spec.name, rank, Describe(first) + " against " + Describe(spec));
+    ordered[it->second] = list_of->at(i);
+  }
+  list_of->clear();
+  for (size_t a = 0; a < arrays_.size(); ++a) {
+    if (!ordered[a])
+      return Disagree(arrays_[a].name, rank, "rank " + std::to_string(rank) + " has no such array");
+    list_of->push_back(*ordered[a]);
+  }
+  const std::vector<BlobSpec> blobs = ToBlobs(in.at("blobs"));
+  for (const BlobSpec& blob : blobs) {
+    if (std::find(blobs_.begin(), blobs_.end(), blob) == blobs_.end())
+      return Disagree(blob.name, rank, "blob or policy unknown to rank 0");
+  }
+  if (blobs.size() != blobs_.size()) return Disagree(blobs_.front().name, rank, "not the same blobs");
+  return OkStatus();
+}
+
+Status ShareMerger::Add(std::string_view share) {
+  const size_t rank = ranks_++;
+  try {
+    const json in = ParseCbor(share);
+    const auto& items = in.at("items").get_ref<const std::string&>();
+    auto list_of = in.at("list_of").get<std::vector<uint32_t>>();
+    std::vector<std::vector<Box>> lists;
+    for (const json& list : in.at("lists")) {
+      lists.emplace_back();
+      for (const json& box : list) lists.back().push_back({ToDims(box.at(0)), ToDims(box.at(1))});
+    }
+    if (rank == 0) CAIRN_RETURN_IF_ERROR(Begin(items));
+    if (items != items_) CAIRN_RETURN_IF_ERROR(Match(items, rank, &list_of));
+    return builder_->AddRank(list_of, lists);
+  } catch (const std::exception& e) {
+    return {Code::kInternal, "items of rank " + std::to_string(rank) + " cannot be read: " + e.what()};
+  }
+}
+
+Result<State> ShareMerger::Finish() && {
+  if (!builder_) return Status(Code::kInternal, "no rank has a share");
+  State state;
+  CAIRN_ASSIGN_OR_RETURN(state.layout, std::move(*builder_).Finish());
+  state.blobs = std::move(blobs_);
   return state;
 }
 
 std::string EncodeState(const State& state) {
-  json arrays = json::array();
+  json arrays = json::array(), cuts = json::array(), rules = json::array();
   for (const ArraySpec& spec : state.layout.arrays) arrays.push_back(ToJson(spec));
+  for (const Cuts& c : state.layout.grids.cuts) {
+    json runs = json::array();
+    for (const Cuts::Run& run : c.runs()) runs.push_back({run.parts, run.length});
+    cuts.push_back(std::move(runs));
+  }
+  for (const GridRule& rule : state.layout.grids.rules) {
+    json axes = json::array();
+    for (const GridAxis& a : rule.axes) axes.push_back({a.count, a.rank_stride, a.part_stride, a.dim});
+    rules.push_back({rule.first_rank, std::move(axes), rule.cuts});
+  }
   json pieces = json::array();
   for (const Piece& p : state.layout.pieces) {
     pieces.push_back({p.array, p.rank, p.ordinal, ToJson(p.box.offset), ToJson(p.box.extent)});
@@ -145,6 +176,9 @@ std::string EncodeState(const State& state) {
   for (const BlobSpec& blob : state.blobs) blobs.push_back({blob.name, blob.policy});
   return ToCbor({{"world", state.layout.world_size},
                  {"arrays", std::move(arrays)},
+                 {"cuts", std::move(cuts)},
+                 {"rules", std::move(rules)},
+                 {"rule_of", state.layout.grids.rule_of},
                  {"pieces", std::move(pieces)},
                  {"blobs", std::move(blobs)}});
 }
@@ -155,12 +189,28 @@ Result<State> DecodeState(std::string_view bytes) {
     State state;
     state.layout.world_size = in.at("world").get<uint32_t>();
     for (const json& entry : in.at("arrays")) state.layout.arrays.push_back(ToSpec(entry));
+    GridTable& grids = state.layout.grids;
+    for (const json& entry : in.at("cuts")) {
+      std::vector<Cuts::Run> runs;
+      for (const json& run : entry) runs.push_back({run.at(0).get<uint64_t>(), run.at(1).get<uint64_t>()});
+      CAIRN_ASSIGN_OR_RETURN(Cuts cuts, Cuts::FromRuns(runs));
+      grids.cuts.push_back(std::move(cuts));
+    }
+    for (const json& entry : in.at("rules")) {
+      GridRule& rule = grids.rules.emplace_back();
+      rule.first_rank = entry.at(0).get<uint32_t>();
+      for (const json& a : entry.at(1))
+        rule.axes.push_back({a.at(0).get<uint32_t>(), a.at(1).get<uint32_t>(), a.at(2).get<uint32_t>(),
+                             a.at(3).get<int32_t>()});
+      rule.cuts = entry.at(2).get<std::vector<uint32_t>>();
+    }
+    grids.rule_of = in.at("rule_of").get<std::vector<uint32_t>>();
     for (const json& p : in.at("pieces")) {
       state.layout.pieces.push_back({p.at(0).get<uint32_t>(), p.at(1).get<uint32_t>(),
                                      p.at(2).get<uint32_t>(), Box{ToDims(p.at(3)), ToDims(p.at(4))}});
     }
-    for (const json& b : in.at("blobs"))
-      state.blobs.push_back({b.at(0).get<std::string>(), b.at(1).get<int>()});
+    state.blobs = ToBlobs(in.at("blobs"));
+    CAIRN_RETURN_IF_ERROR(CheckGrids(grids, state.layout.world_size));
     return state;
   } catch (const std::exception& e) {
     return Status(Code::kInternal, std::string("the merged layout cannot be read: ") + e.what());

@@ -3,11 +3,15 @@
 #ifndef CAIRN_RUNTIME_SESSION_STATE_H_
 #define CAIRN_RUNTIME_SESSION_STATE_H_
 
-#include <span>
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/layout.h"
+#include "planner/layout_builder.h"
 #include "runtime/session/items.h"
 
 namespace cairn {
@@ -23,12 +27,29 @@ struct State {
   std::vector<BlobSpec> blobs;
 };
 
-// One member's share: what it registered, without addresses.
+// One member's share: what it registered, without addresses. Arrays with equal pieces name one list of boxes.
 std::string EncodeShare(const Items& items);
 
-// Merges the shares of ranks 0 … n−1. kInvalid naming the item and the ranks that disagree (dtype, shape, order, policy, or an item that
-// not all have), or the array and its first hole when the pieces do not cover it. Arrays stand in rank 0's order.
-Result<State> MergeShares(std::span<const std::string> shares);
+// Merges the shares of ranks 0, 1, 2, … as they come, keeping only what differs between them. Arrays stand in rank 0's order.
+class ShareMerger {
+ public:
+  // The share of the next rank. kInvalid naming the item and the ranks that disagree (dtype, shape, order, policy, or an item that not all
+  // have). After an error the merger is of no more use.
+  Status Add(std::string_view share);
+  // kInvalid naming the array and its first hole when the pieces do not cover it.
+  Result<State> Finish() &&;
+
+ private:
+  Status Begin(const std::string& items);
+  Status Match(const std::string& items, size_t rank, std::vector<uint32_t>* list_of) const;
+
+  size_t ranks_ = 0;
+  std::string items_;  // of rank 0, encoded
+  std::vector<ArraySpec> arrays_;
+  std::map<std::string, uint32_t> position_;  // in arrays_
+  std::vector<BlobSpec> blobs_;
+  std::optional<LayoutBuilder> builder_;
+};
 
 std::string EncodeState(const State& state);
 Result<State> DecodeState(std::string_view bytes);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "planner/layout_index.h"
 #include "runtime/formats/names.h"
 #include "runtime/formats/shard.h"
 #include "runtime/staging/strided_copy.h"
@@ -13,40 +14,13 @@
 namespace cairn {
 namespace {
 
-// One file of a rank: which boxes it holds, and where they lie. Boxes keep the plan's order.
-struct LaidOutFile {
-  uint32_t file = 0;  // position in SavePlan::files
-  std::vector<const WriteBox*> boxes;
-  ShardLayout shard;
-};
-
 Status Foreign(const std::string& what) {
   return {Code::kInternal, "the save plan does not belong to the layout: " + what};
 }
 
-Result<std::vector<LaidOutFile>> LayOutRank(const Layout& layout, const SavePlan& plan, uint32_t rank) {
-  if (rank >= plan.boxes.size()) return Foreign("it has no rank " + std::to_string(rank));
-  std::map<uint32_t, LaidOutFile> by_file;
-  for (const WriteBox& box : plan.boxes[rank]) {
-    if (box.array >= layout.arrays.size()) return Foreign("array " + std::to_string(box.array));
-    if (box.file >= plan.files.size() || plan.files[box.file].rank != rank) {
-      return Foreign("file " + std::to_string(box.file) + " of rank " + std::to_string(rank));
-    }
-    by_file[box.file].boxes.push_back(&box);
-  }
-  std::vector<LaidOutFile> files;
-  for (auto& [file, laid_out] : by_file) {
-    std::vector<ShardTensor> tensors;
-    tensors.reserve(laid_out.boxes.size());
-    for (const WriteBox* box : laid_out.boxes) {
-      const ArraySpec& array = layout.arrays[box->array];
-      tensors.push_back({array.name, array.dtype, box->box});
-    }
-    CAIRN_ASSIGN_OR_RETURN(laid_out.shard, LayOutShard(tensors));
-    laid_out.file = file;
-    files.push_back(std::move(laid_out));
-  }
-  return files;
+// The number of a file as ShardRecord has it: PlanSave sees to it that it fits.
+uint32_t NumberOf(const SavePlan& plan, uint32_t rank, uint32_t file) {
+  return static_cast<uint32_t>(FileNumber(plan.world_size(), rank, file));
 }
 
 // A stream of little-endian numbers and length-prefixed texts, hashed.
@@ -74,92 +48,104 @@ class LayoutHasher {
 }  // namespace
 
 std::vector<Piece> PiecesOf(const Layout& layout, uint32_t rank) {
-  std::vector<Piece> pieces;
-  for (const Piece& piece : layout.pieces) {
-    if (piece.rank == rank) pieces.push_back(piece);
-  }
-  return pieces;
+  return LayoutIndex(layout).PiecesOf(rank);
 }
 
 Result<ImagePlan> PlanImages(const Layout& layout, const SavePlan& plan, uint32_t rank) {
+  if (rank >= plan.world_size()) return Foreign("it has no rank " + std::to_string(rank));
   const std::vector<Piece> pieces = PiecesOf(layout, rank);
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> piece_of;  // (array, ordinal) → position
   for (uint32_t p = 0; p < pieces.size(); ++p) piece_of[{pieces[p].array, pieces[p].ordinal}] = p;
 
-  CAIRN_ASSIGN_OR_RETURN(std::vector<LaidOutFile> files, LayOutRank(layout, plan, rank));
+  const std::vector<WriteBox> boxes = plan.BoxesOf(rank);
   ImagePlan images;
-  for (LaidOutFile& file : files) {
-    Image image;
-    image.number = plan.files[file.file].number;
-    image.size_bytes = file.shard.file_bytes;
-    image.header = std::move(file.shard.header);
-    for (size_t i = 0; i < file.boxes.size(); ++i) {
-      const WriteBox& box = *file.boxes[i];
+  for (size_t begin = 0, end = 0; begin < boxes.size(); begin = end) {
+    std::vector<ShardTensor> tensors;
+    for (; end < boxes.size() && boxes[end].file == boxes[begin].file; ++end) {
+      const ArraySpec& array = layout.arrays[boxes[end].array];
+      tensors.push_back({array.name, array.dtype, boxes[end].box});
+    }
+    CAIRN_ASSIGN_OR_RETURN(ShardLayout shard, LayOutShard(tensors));
+    Image& image = images.images.emplace_back();
+    image.number = NumberOf(plan, rank, boxes[begin].file);
+    image.size_bytes = shard.file_bytes;
+    image.header = std::move(shard.header);
+    for (size_t i = begin; i < end; ++i) {
+      const WriteBox& box = boxes[i];
       const auto found = piece_of.find({box.array, box.piece_ordinal});
-      if (found == piece_of.end() || !pieces[found->second].box.Contains(box.box)) {
+      if (found == piece_of.end() || !pieces[found->second].box.Contains(box.box) ||
+          shard.offsets[i - begin] != image.header.size() + box.offset) {
         return Foreign("rank " + std::to_string(rank) + " holds no box " + box.box.ToString() +
-                       " of array \"" + layout.arrays[box.array].name + "\"");
+                       " of array \"" + layout.arrays[box.array].name + "\", or it lies elsewhere");
       }
-      CopyTask task;
+      CopyTask& task = image.copies.emplace_back();
       task.piece = found->second;
       task.region = box.box;
       const Box& piece = pieces[task.piece].box;
       for (int d = 0; d < piece.rank(); ++d) task.region.offset[d] -= piece.offset[d];
       task.element_bytes = DTypeBytes(layout.arrays[box.array].dtype);
-      task.offset = file.shard.offsets[i];
-      image.copies.push_back(task);
+      task.offset = shard.offsets[i - begin];
     }
-    std::sort(image.copies.begin(), image.copies.end(),
-              [](const CopyTask& a, const CopyTask& b) { return a.offset < b.offset; });
     images.bytes += image.size_bytes;
-    images.images.push_back(std::move(image));
   }
-  std::sort(images.images.begin(), images.images.end(),
-            [](const Image& a, const Image& b) { return a.number < b.number; });
   return images;
 }
 
 Result<Index> DescribeSave(const Layout& layout, const SavePlan& plan) {
   Index index;
   index.world_size = layout.world_size;
+  index.saved.world_size = layout.world_size;
+  index.saved.min_split_bytes = plan.min_split_bytes();
   index.saved.arrays = layout.arrays;
-  index.files.resize(plan.files.size());
-  for (uint32_t rank = 0; rank < plan.boxes.size(); ++rank) {
-    CAIRN_ASSIGN_OR_RETURN(const std::vector<LaidOutFile> files, LayOutRank(layout, plan, rank));
-    for (const LaidOutFile& file : files) {
-      index.files[file.file].number = plan.files[file.file].number;
-      index.files[file.file].bytes = file.shard.file_bytes;
-      for (size_t i = 0; i < file.boxes.size(); ++i) {
-        const WriteBox& box = *file.boxes[i];
-        index.saved.boxes.push_back({box.array, file.file, file.shard.offsets[i], box.box});
-      }
-    }
+  index.saved.grids = layout.grids;
+  if (plan.world_size() != layout.world_size) return Foreign("it is for another number of ranks");
+  std::vector<std::pair<uint32_t, WriteBox>> listed;  // (file number, box)
+  for (uint32_t rank = 0; rank < layout.world_size; ++rank) {
+    const RankFiles files = plan.FilesOf(rank);
+    for (uint32_t j = 0; j < files.data_bytes.size(); ++j)
+      index.files.push_back({NumberOf(plan, rank, j), files.data_bytes[j], {}});
+    for (const WriteBox& box : files.listed) listed.emplace_back(NumberOf(plan, rank, box.file), box);
   }
+  std::sort(index.files.begin(), index.files.end(),
+            [](const ShardRecord& a, const ShardRecord& b) { return a.number < b.number; });
+  std::unordered_map<uint32_t, uint32_t> position;  // of a file number
+  for (uint32_t f = 0; f < index.files.size(); ++f) position.emplace(index.files[f].number, f);
+  for (const auto& [number, box] : listed)
+    index.saved.boxes.push_back({box.array, position.at(number), box.offset, box.box});
   std::stable_sort(index.saved.boxes.begin(), index.saved.boxes.end(),
                    [](const SavedBox& a, const SavedBox& b) { return a.array < b.array; });
+  index.saved.files = FilesOf(index.files);
   return index;
 }
 
 Status FillRecords(Index& index, std::span<const ShardRecord> records) {
-  std::unordered_map<uint32_t, ShardRecord*> open;
-  for (ShardRecord& file : index.files) open[file.number] = &file;
+  std::unordered_map<uint32_t, size_t> open;  // number → position
+  for (size_t f = 0; f < index.files.size(); ++f) open.emplace(index.files[f].number, f);
+  std::vector<ShardRecord> files(index.files.size());
   for (const ShardRecord& record : records) {
     const auto found = open.find(record.number);
     if (found == open.end()) {
       return {Code::kInternal,
               names::Shard(record.number) + " was reported twice, or is no file of this save"};
     }
-    if (found->second->bytes != record.bytes) {
+    const uint64_t data_bytes = index.files[found->second].bytes;
+    if (record.bytes <= data_bytes || (record.bytes - data_bytes) % kShardAlignment != 0) {
       return {Code::kInternal, names::Shard(record.number) + " has " + std::to_string(record.bytes) +
-                                   " bytes, planned were " + std::to_string(found->second->bytes)};
+                                   " bytes, planned were a header and " + std::to_string(data_bytes)};
     }
-    *found->second = record;
+    files[found->second] = record;
     open.erase(found);
   }
-  if (open.empty()) return OkStatus();
-  const auto lowest = std::min_element(open.begin(), open.end(),
-                                       [](const auto& a, const auto& b) { return a.first < b.first; });
-  return {Code::kInternal, "no member reported " + names::Shard(lowest->first)};
+  if (!open.empty()) {
+    const auto lowest = std::min_element(open.begin(), open.end(),
+                                         [](const auto& a, const auto& b) { return a.first < b.first; });
+    return {Code::kInternal, "no member reported " + names::Shard(lowest->first)};
+  }
+  for (SavedBox& box : index.saved.boxes)
+    box.file_offset += files[box.file].bytes - index.files[box.file].bytes;
+  index.files = std::move(files);
+  index.saved.files = FilesOf(index.files);
+  return OkStatus();
 }
 
 Hash128 LayoutHash(const Layout& layout) {
@@ -173,6 +159,30 @@ Hash128 LayoutHash(const Layout& layout) {
     hasher.Add(static_cast<uint64_t>(array.fortran));
     hasher.Add(array.shape);
   }
+  const GridTable& grids = layout.grids;
+  hasher.Add(grids.cuts.size());
+  for (const Cuts& cuts : grids.cuts) {
+    hasher.Add(cuts.runs().size());
+    for (const Cuts::Run& run : cuts.runs()) {
+      hasher.Add(run.parts);
+      hasher.Add(run.length);
+    }
+  }
+  hasher.Add(grids.rules.size());
+  for (const GridRule& rule : grids.rules) {
+    hasher.Add(rule.first_rank);
+    hasher.Add(rule.axes.size());
+    for (const GridAxis& axis : rule.axes) {
+      hasher.Add(axis.count);
+      hasher.Add(axis.rank_stride);
+      hasher.Add(axis.part_stride);
+      hasher.Add(static_cast<uint64_t>(axis.dim));
+    }
+    hasher.Add(rule.cuts.size());
+    for (const uint32_t cuts : rule.cuts) hasher.Add(cuts);
+  }
+  hasher.Add(grids.rule_of.size());
+  for (const uint32_t rule : grids.rule_of) hasher.Add(rule);
   hasher.Add(layout.pieces.size());
   for (const Piece& piece : layout.pieces) {
     hasher.Add(piece.array);

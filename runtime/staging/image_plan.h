@@ -40,7 +40,7 @@ struct ImagePlan {
   uint64_t bytes = 0;         // of all images
 };
 
-// The pieces of one rank, in Layout order (by array, then by ordinal), empty ones included. Their positions
+// The pieces of one rank, in Layout order (by array, then by ordinal). Their positions
 // here are the numbers of the pieces wherever staging speaks of one: in CopyTask, and in the table of
 // pointers of a snapshot.
 std::vector<Piece> PiecesOf(const Layout& layout, uint32_t rank);
@@ -48,12 +48,12 @@ std::vector<Piece> PiecesOf(const Layout& layout, uint32_t rank);
 // kInternal when the plan does not belong to the layout.
 Result<ImagePlan> PlanImages(const Layout& layout, const SavePlan& plan, uint32_t rank);
 
-// The index of the save but for the roots of the files' sums, which the records bring. As PlanImages, for all
-// ranks at once.
+// The index of the save but for what the records bring: files have the size of their data alone, offsets count from the
+// first byte of data. Looks at what every rank writes, once in a life.
 Result<Index> DescribeSave(const Layout& layout, const SavePlan& plan);
 
 // Completes such an index with the records of all members, in any order. kInternal, naming the file, when one
-// is missing, unknown, given twice or has another size than planned: then a member saved something else.
+// is missing, unknown, given twice or has not its data after a header: then a member saved something else.
 Status FillRecords(Index& index, std::span<const ShardRecord> records);
 
 // Names a layout: equal for equal layouts, on every rank and in every life.

@@ -43,6 +43,20 @@ def amplification(context):
         yield Figure("amplification", workload, [one["read_bytes"] / one["needed_bytes"] for one in rounds], Bar(1.05))
 
 
+def plan(context, kind, bar):
+    for workload, rounds in context.rounds_of("bench_plan", kind, context.rounds).items():
+        took = [one["ours_s"] * 1e3 for one in rounds]
+        yield Figure(f"plan_{kind}", workload, took, Bar(bar, unit="ms"), ours=f"{statistics.median(took):.3g} ms")
+
+
+def plan_regular(context):
+    yield from plan(context, "regular", 5)
+
+
+def plan_irregular(context):
+    yield from plan(context, "irregular", 20)
+
+
 def step(context):
     ranks, _ = context.ranks(1, "step", "--rounds", context.rounds)
     with ranks:
@@ -142,4 +156,5 @@ def peer_figures(context, name, workload, arrays, elements, peer, ways, stalls):
         peer.close()
 
 
-ALL = {one.__name__: one for one in (stall, drain, small_arrays, commit, restore, amplification, step, slowdown, agreement, memory, peers_torch, peers_hpc)}
+ALL = {one.__name__: one for one in (stall, drain, small_arrays, commit, restore, amplification, plan_regular, plan_irregular, step, slowdown, agreement,
+                                     memory, peers_torch, peers_hpc)}

@@ -43,8 +43,8 @@ void Parse(uint8_t kind, std::string_view bytes) {
       static_cast<void>(DecodeState(bytes));
       break;
     case 9: {
-      const std::string share(bytes);
-      static_cast<void>(MergeShares({&share, 1}));
+      ShareMerger merger;
+      if (merger.Add(bytes).ok()) static_cast<void>(std::move(merger).Finish());
       break;
     }
     case 10:

@@ -81,6 +81,33 @@ TEST_F(SaveRestore, ResumesWithAnyNumberOfRanksToTheSameBits) {
   }
 }
 
+// [1429, 7]: most flat ranges begin and end inside a row.
+TEST_F(SaveRestore, LoadsFlatRangesIntoRowsAndTheReverse) {
+  const std::vector<std::string> args = {"--n",     "10003", "--columns", "7",
+                                         "--steps", "60",    "--step-us", "2000"};
+  const std::vector<std::string> flat = With(args, {"--flat"});
+  const std::string expected = UndisturbedHash(args);
+  for (const bool from_flat : {true, false}) {
+    TempDir tmp;
+    const std::string dir = tmp.path() + "/run";
+    {
+      Step step({.ranks = 3,
+                 .dir = dir,
+                 .args = With(from_flat ? flat : args, {"--save-at", "20", "--wait-at", "30"})});
+      ASSERT_TRUE(WaitFor([&] { return !Committed(dir).empty(); })) << step.Log();
+      step.KillAll(SIGKILL);
+      ASSERT_TRUE(step.Join());
+    }
+    Step between({.ranks = 4, .dir = dir, .args = from_flat ? args : flat, .restart = 1});
+    ASSERT_TRUE(between.Join()) << between.Log();
+    EXPECT_EQ(between.Hash(), expected) << between.Log();
+    Step after({.ranks = 5, .dir = dir, .args = from_flat ? flat : args, .job = 101});
+    ASSERT_TRUE(after.Join()) << after.Log();
+    EXPECT_THAT(after.rank(0).Line("resumed"), StartsWith("60 1"));
+    EXPECT_EQ(after.Hash(), expected) << after.Log();
+  }
+}
+
 TEST_F(SaveRestore, FinalizeSavesOnceAndAFinishedRunSaysSo) {
   {
     Step step({.ranks = 3, .dir = dir_, .args = kArgs});

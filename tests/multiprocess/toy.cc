@@ -31,6 +31,8 @@ namespace {
 struct Options {
   int64_t n = 10007;
   int64_t replica = 0;  // elements of a second array, of which each rank holds all
+  int64_t columns = 1;  // of the array; divides n
+  bool flat = false;    // this rank registers a flat range of it, else rows
   int64_t steps = 50;
   int step_us = 1000;
   std::vector<int64_t> save_at;  // rank 0 asks for a save after these steps
@@ -128,6 +130,8 @@ int main(int argc, char** argv) {
   CLI::App app("toy");
   app.add_option("--n", o.n);
   app.add_option("--replica", o.replica);
+  app.add_option("--columns", o.columns);
+  app.add_flag("--flat", o.flat);
   app.add_option("--steps", o.steps);
   app.add_option("--step-us", o.step_us);
   app.add_option("--save-at", o.save_at);
@@ -159,8 +163,9 @@ int main(int argc, char** argv) {
   const char* world_text = std::getenv("SLURM_NTASKS");
   const int64_t rank = rank_text != nullptr ? std::atoll(rank_text) : 0;
   const int64_t world = world_text != nullptr ? std::atoll(world_text) : 1;
-  const int64_t first = o.n * rank / world;
-  const int64_t count = o.n * (rank + 1) / world - first;
+  const int64_t unit = o.flat ? 1 : o.columns;  // a rank holds whole rows, or any stretch of the flattening
+  const int64_t first = o.n / unit * rank / world * unit;
+  const int64_t count = o.n / unit * (rank + 1) / world * unit - first;
   std::vector<double> u(static_cast<size_t>(count), std::numeric_limits<double>::quiet_NaN());
   double time = std::numeric_limits<double>::quiet_NaN();
   uint64_t seed = 0;
@@ -176,18 +181,34 @@ int main(int argc, char** argv) {
   if (code != CAIRN_OK) return 3;
   if (o.own_handler == "after") signal(SIGTERM, OnTerm);
 
-  cairn_piece piece{};
-  piece.offset[0] = first;
-  piece.extent[0] = count;
-  piece.data = u.data();
-  cairn_array array{};
-  array.struct_size = sizeof array;
-  array.dtype = CAIRN_F64;
-  array.ndim = 1;
-  array.shape[0] = o.n;
-  array.piece_count = 1;
-  array.pieces = &piece;
-  cairn_add_array(session, "u", &array);
+  const int ndim = o.columns > 1 ? 2 : 1;
+  if (o.flat) {
+    const cairn_flat_range range{.offset = first, .count = count, .data = u.data()};
+    cairn_flat flat{};
+    flat.struct_size = sizeof flat;
+    flat.dtype = CAIRN_F64;
+    flat.ndim = ndim;
+    flat.shape[0] = o.n / o.columns;
+    flat.shape[1] = o.columns;
+    flat.range_count = 1;
+    flat.ranges = &range;
+    cairn_add_flat(session, "u", &flat);
+  } else {
+    cairn_piece piece{};
+    piece.offset[0] = first / o.columns;
+    piece.extent[0] = count / o.columns;
+    piece.extent[1] = o.columns;
+    piece.data = u.data();
+    cairn_array array{};
+    array.struct_size = sizeof array;
+    array.dtype = CAIRN_F64;
+    array.ndim = ndim;
+    array.shape[0] = o.n / o.columns;
+    array.shape[1] = o.columns;
+    array.piece_count = 1;
+    array.pieces = &piece;
+    cairn_add_array(session, "u", &array);
+  }
   cairn_piece scalar{};
   scalar.data = &time;
   cairn_array replicated{};

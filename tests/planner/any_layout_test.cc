@@ -1,6 +1,7 @@
 // The planner's one property: what was saved in any layout is loaded into any other, byte for byte.
 #include <gtest/gtest.h>
 
+#include "planner/layout_builder.h"
 #include "tests/planner/oracle.h"
 #include "tests/planner/random_layout.h"
 
@@ -19,26 +20,46 @@ LoadPlanOptions RandomOptions(Random& random) {
 }
 
 TEST(Planner, LoadsAnySavedLayoutIntoAnyOther) {
+  int ruled_arrays = 0, listed_arrays = 0, cyclic = 0, partly_replicated = 0;
   for (uint64_t seed = 1; seed <= kPairs; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     const std::vector<ArraySpec> arrays = RandomArrays(random);
-    const Layout before = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 9)));
-    const Layout after = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 9)));
+    const Layout before =
+        WithoutEmptyPieces(RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 12))));
+    const Layout after = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 12)));
+    const Result<Layout> ruled = FindRules(before);
+    ASSERT_TRUE(ruled.ok()) << ruled.status().message();
+    for (uint32_t a = 0; a < arrays.size(); ++a) {
+      ++(ruled->grids.Has(a) ? ruled_arrays : listed_arrays);
+      if (!ruled->grids.Has(a)) continue;
+      const Grid grid(ruled->grids, ruled->grids.rule_of[a]);
+      if (grid.pieces_per_rank() > 1) ++cyclic;
+      if (grid.replicas() > 1 && grid.cells() > 1) ++partly_replicated;
+    }
 
-    const Result<SavePlan> save =
-        PlanSave(before, {.min_split_bytes = static_cast<uint64_t>(Uniform(random, 0, 64))});
-    ASSERT_TRUE(save.ok()) << save.status().message();
-    const SavedFiles saved = Save(random, before, *save);
+    const SavePlanOptions options{.min_split_bytes = static_cast<uint64_t>(Uniform(random, 0, 64))};
+    const Result<SavePlan> listed_save = PlanSave(before, options), ruled_save = PlanSave(*ruled, options);
+    ASSERT_TRUE(listed_save.ok()) << listed_save.status().message();
+    ASSERT_TRUE(ruled_save.ok()) << ruled_save.status().message();
+    const std::vector<SavedFiles> saves = {Save(random, before, *listed_save),
+                                           Save(random, before, *ruled_save),
+                                           SaveByRule(random, before, *ruled, *ruled_save)};
     for (uint32_t rank = 0; rank < after.world_size; ++rank) {
-      const LoadPlanOptions options = RandomOptions(random);
+      const LoadPlanOptions load_options = RandomOptions(random);
       const std::vector<WantedBox> wanted = WantedBy(after, rank);
-      const Result<LoadPlan> load = PlanLoad(saved.layout, wanted, options);
-      ASSERT_TRUE(load.ok()) << load.status().message();
-      LoadAndCompare(saved, wanted, *load, options);
+      for (const SavedFiles& saved : saves) {
+        const Result<LoadPlan> load = PlanLoad(saved.layout, wanted, load_options);
+        ASSERT_TRUE(load.ok()) << load.status().message();
+        LoadAndCompare(saved, wanted, *load, load_options);
+      }
     }
     if (HasFailure()) return;
   }
+  EXPECT_GT(ruled_arrays, 1000);
+  EXPECT_GT(listed_arrays, 1000);
+  EXPECT_GT(cyclic, 200);
+  EXPECT_GT(partly_replicated, 200);
 }
 
 TEST(Planner, ReadsAtMostTheAllowedWasteWhereNothingOverlaps) {

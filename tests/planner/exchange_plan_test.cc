@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "planner/layout_builder.h"
 #include "tests/planner/oracle.h"
 #include "tests/planner/random_layout.h"
 
@@ -44,8 +45,8 @@ struct World {
 };
 
 // Where each byte of a region's elements lies in its file, in the order of its stream.
-std::vector<uint64_t> Offsets(const SavedLayout& saved, const FileRegion& region) {
-  const auto element_bytes = static_cast<uint64_t>(DTypeBytes(saved.arrays[region.array].dtype));
+std::vector<uint64_t> Offsets(const SavedFiles& saved, const FileRegion& region) {
+  const auto element_bytes = static_cast<uint64_t>(DTypeBytes(saved.layout.arrays[region.array].dtype));
   for (const SavedBox& box : saved.boxes) {
     if (box.array != region.array || box.file != region.file || !box.box.Contains(region.box)) continue;
     std::vector<uint64_t> offsets;
@@ -69,7 +70,7 @@ class Execution {
       : saved_(saved), world_(world), plans_(plans), memory_(plans.size()), arrived_(plans.size()) {
     for (const ExchangePlan& plan : plans) {
       offsets_.emplace_back();
-      for (const FileRegion& region : plan.regions) offsets_.back().push_back(Offsets(saved.layout, region));
+      for (const FileRegion& region : plan.regions) offsets_.back().push_back(Offsets(saved, region));
     }
     for (uint32_t rank = 0; rank < plans.size(); ++rank) {
       for (const ExchangePlan::Read& read : plans[rank].reads) Carry(rank, read);
@@ -198,11 +199,15 @@ TEST(ExchangePlan, BringsEveryByteOfAnyLayoutIntoAnyOtherAndReadsEachBlockOnce) 
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     std::vector<ArraySpec> arrays = RandomArrays(random);
-    const Layout before = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 9)));
+    const Layout before =
+        WithoutEmptyPieces(RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 9))));
+    const Result<Layout> ruled = FindRules(before);
+    ASSERT_TRUE(ruled.ok()) << ruled.status().message();
     const Result<SavePlan> save =
-        PlanSave(before, {.min_split_bytes = static_cast<uint64_t>(Uniform(random, 0, 64))});
+        PlanSave(*ruled, {.min_split_bytes = static_cast<uint64_t>(Uniform(random, 0, 64))});
     ASSERT_TRUE(save.ok());
-    const SavedFiles saved = Save(random, before, *save);
+    const SavedFiles saved =
+        Uniform(random, 0, 1) == 0 ? Save(random, before, *save) : SaveByRule(random, before, *ruled, *save);
 
     // Some of the arrays, in another order.
     std::vector<uint32_t> chosen;
@@ -212,7 +217,12 @@ TEST(ExchangePlan, BringsEveryByteOfAnyLayoutIntoAnyOtherAndReadsEachBlockOnce) 
     }
     std::vector<ArraySpec> wanted_arrays;
     for (const uint32_t a : chosen) wanted_arrays.push_back(arrays[a]);
-    const Layout after = RandomLayout(random, wanted_arrays, static_cast<uint32_t>(Uniform(random, 1, 9)));
+    Layout after = RandomLayout(random, wanted_arrays, static_cast<uint32_t>(Uniform(random, 1, 9)));
+    if (Uniform(random, 0, 1) == 0) {
+      Result<Layout> rules = FindRules(after);
+      ASSERT_TRUE(rules.ok());
+      after = *std::move(rules);
+    }
 
     World world(saved.layout, after);
     world.saved_array = chosen;

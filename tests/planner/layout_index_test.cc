@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/layout_builder.h"
 #include "tests/planner/random_layout.h"
 
 namespace cairn {
@@ -13,8 +14,11 @@ TEST(LayoutIndex, NamesThePiecesOfARankAndTheHoldersOfABox) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     const std::vector<ArraySpec> arrays = RandomArrays(random);
-    const Layout layout = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 9)));
-    const LayoutIndex index(layout);
+    const Layout layout =
+        WithoutEmptyPieces(RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 9))));
+    const Result<Layout> ruled = FindRules(layout);
+    ASSERT_TRUE(ruled.ok()) << ruled.status().message();
+    const LayoutIndex index(*ruled);
 
     for (uint32_t rank = 0; rank < layout.world_size; ++rank) {
       std::vector<Piece> expected;

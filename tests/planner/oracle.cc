@@ -28,13 +28,13 @@ std::string Place(const ArraySpec& array, const Dims& at) { return array.name + 
 void CheckWrittenOnce(const Layout& layout, const SavePlan& plan) {
   std::map<std::pair<uint32_t, Dims>, int> written;
   uint64_t bytes = 0;
-  for (const std::vector<WriteBox>& boxes : plan.boxes) {
-    for (const WriteBox& b : boxes) {
+  for (uint32_t rank = 0; rank < layout.world_size; ++rank) {
+    for (const WriteBox& b : plan.BoxesOf(rank)) {
       ForEachElement(b.box, [&](const Dims& at) { ++written[{b.array, at}]; });
       bytes += static_cast<uint64_t>(b.box.elements() * DTypeBytes(layout.arrays[b.array].dtype));
     }
   }
-  EXPECT_EQ(plan.bytes, bytes);
+  EXPECT_EQ(plan.bytes(), bytes);
   for (uint32_t a = 0; a < layout.arrays.size(); ++a) {
     std::set<Box> different;
     for (const Piece& p : layout.pieces) {
@@ -48,27 +48,72 @@ void CheckWrittenOnce(const Layout& layout, const SavePlan& plan) {
   }
 }
 
+// No holes, no array twice in a file, no file skipped, wider elements first.
 void CheckFiles(const Layout& layout, const SavePlan& plan) {
-  std::set<std::pair<uint32_t, uint32_t>> boxes_of;  // (file, array)
-  std::map<uint32_t, std::set<uint32_t>> files_of_rank;
-  std::set<uint32_t> used;
-  for (uint32_t rank = 0; rank < plan.boxes.size(); ++rank) {
-    for (const WriteBox& b : plan.boxes[rank]) {
-      ASSERT_LT(b.file, plan.files.size());
+  for (uint32_t rank = 0; rank < layout.world_size; ++rank) {
+    std::map<uint32_t, uint64_t> end;                  // by file
+    std::map<uint32_t, int> width;                     // by file, of its last box
+    std::set<std::pair<uint32_t, uint32_t>> boxes_of;  // (file, array)
+    for (const WriteBox& b : plan.BoxesOf(rank)) {
+      const int bytes = DTypeBytes(layout.arrays[b.array].dtype);
       EXPECT_TRUE(boxes_of.insert({b.file, b.array}).second) << "two boxes of an array in file " << b.file;
-      EXPECT_EQ(plan.files[b.file].rank, rank);
-      used.insert(b.file);
+      EXPECT_EQ(b.offset, end[b.file]);
+      end[b.file] += static_cast<uint64_t>(b.box.elements() * bytes);
+      if (width.contains(b.file)) {
+        EXPECT_LE(bytes, width[b.file]);
+      }
+      width[b.file] = bytes;
+    }
+    if (!end.empty()) {
+      EXPECT_EQ(end.rbegin()->first + 1, end.size()) << "rank " << rank << " skips a file";
+    }
+    const RankFiles files = plan.FilesOf(rank);
+    ASSERT_EQ(files.data_bytes.size(), end.size());
+    for (const auto& [file, bytes] : end) EXPECT_EQ(files.data_bytes[file], bytes);
+  }
+}
+
+// The content of a box, from the memory of the rank that writes it.
+std::string ContentOf(const Layout& layout, uint32_t rank, const WriteBox& b) {
+  std::string content;
+  const Piece* piece = FindPiece(layout, b.array, rank, b.piece_ordinal);
+  if (piece == nullptr) {
+    ADD_FAILURE() << "rank " << rank << " has no piece " << b.piece_ordinal << " of array " << b.array;
+    return content;
+  }
+  EXPECT_FALSE(b.box.elements() == 0);
+  ForEachElement(b.box, [&](const Dims& at) {
+    EXPECT_TRUE(Holds(piece->box, at)) << "rank " << rank << " does not hold " << at.ToString();
+    content += ElementBytes(layout.arrays, b.array, at);
+  });
+  return content;
+}
+
+// All boxes of a save with their writers, and the positions of files by number.
+struct AllBoxes {
+  std::vector<std::pair<uint32_t, WriteBox>> boxes;  // (writer, box)
+  std::map<uint32_t, uint32_t> position;             // of a file number
+  uint32_t Position(uint32_t world_size, uint32_t rank, const WriteBox& b) const {
+    return position.at(b.file * world_size + rank + 1);
+  }
+};
+
+AllBoxes CollectBoxes(const Layout& layout, const SavePlan& plan) {
+  AllBoxes all;
+  for (uint32_t rank = 0; rank < layout.world_size; ++rank) {
+    for (const WriteBox& b : plan.BoxesOf(rank)) {
+      all.boxes.emplace_back(rank, b);
+      all.position[b.file * layout.world_size + rank + 1] = 0;
     }
   }
-  EXPECT_EQ(used.size(), plan.files.size()) << "a file without boxes";
-  for (size_t f = 0; f < plan.files.size(); ++f) {
-    EXPECT_TRUE(f == 0 || plan.files[f - 1].number < plan.files[f].number);
-    EXPECT_EQ((plan.files[f].number - 1) % layout.world_size, plan.files[f].rank);
-    files_of_rank[plan.files[f].rank].insert((plan.files[f].number - 1) / layout.world_size);
-  }
-  for (const auto& [rank, ordinals] : files_of_rank) {
-    EXPECT_EQ(*ordinals.rbegin() + 1, ordinals.size()) << "rank " << rank << " skips a file number";
-  }
+  uint32_t next = 0;
+  for (auto& [number, position] : all.position) position = next++;
+  return all;
+}
+
+void GroupByArray(std::vector<SavedBox>& boxes) {
+  std::stable_sort(boxes.begin(), boxes.end(),
+                   [](const SavedBox& a, const SavedBox& b) { return a.array < b.array; });
 }
 
 }  // namespace
@@ -107,27 +152,42 @@ SavedFiles Save(Random& random, const Layout& layout, const SavePlan& plan) {
   CheckWrittenOnce(layout, plan);
   SavedFiles saved;
   saved.layout.arrays = layout.arrays;
-  saved.files.resize(plan.files.size());
-  EXPECT_EQ(plan.boxes.size(), layout.world_size);
-  for (uint32_t rank = 0; rank < plan.boxes.size(); ++rank) {
-    for (const WriteBox& b : plan.boxes[rank]) {
-      const Piece* piece = FindPiece(layout, b.array, rank, b.piece_ordinal);
-      if (piece == nullptr) {
-        ADD_FAILURE() << "rank " << rank << " has no piece " << b.piece_ordinal << " of array " << b.array;
-        continue;
-      }
-      std::string& file = saved.files[b.file];
-      file.append(static_cast<size_t>(Uniform(random, 0, 9)), '\xEE');
-      saved.layout.boxes.push_back({b.array, b.file, file.size(), b.box});
-      ForEachElement(b.box, [&](const Dims& at) {
-        EXPECT_TRUE(Holds(piece->box, at)) << "rank " << rank << " does not hold " << at.ToString();
-        file += ElementBytes(layout.arrays, b.array, at);
-      });
-      EXPECT_FALSE(b.box.elements() == 0);
-    }
+  const AllBoxes all = CollectBoxes(layout, plan);
+  saved.files.resize(all.position.size());
+  for (const auto& [rank, b] : all.boxes) {
+    const uint32_t position = all.Position(layout.world_size, rank, b);
+    std::string& file = saved.files[position];
+    file.append(static_cast<size_t>(Uniform(random, 0, 9)), '\xEE');
+    saved.layout.boxes.push_back({b.array, position, file.size(), b.box});
+    file += ContentOf(layout, rank, b);
   }
-  std::stable_sort(saved.layout.boxes.begin(), saved.layout.boxes.end(),
-                   [](const SavedBox& a, const SavedBox& b) { return a.array < b.array; });
+  GroupByArray(saved.layout.boxes);
+  saved.boxes = saved.layout.boxes;
+  return saved;
+}
+
+SavedFiles SaveByRule(Random& random, const Layout& layout, const Layout& ruled, const SavePlan& plan) {
+  SavedFiles saved;
+  saved.layout.arrays = ruled.arrays;
+  saved.layout.grids = ruled.grids;
+  saved.layout.world_size = ruled.world_size;
+  saved.layout.min_split_bytes = plan.min_split_bytes();
+  const AllBoxes all = CollectBoxes(layout, plan);
+  saved.files.resize(all.position.size());
+  for (std::string& file : saved.files) file.assign(static_cast<size_t>(Uniform(random, 1, 9)), '\xEE');
+  std::vector<size_t> header_bytes;
+  for (const std::string& file : saved.files) header_bytes.push_back(file.size());
+  for (const auto& [rank, b] : all.boxes) {
+    const uint32_t position = all.Position(layout.world_size, rank, b);
+    std::string& file = saved.files[position];
+    EXPECT_EQ(file.size(), header_bytes[position] + b.offset);
+    saved.boxes.push_back({b.array, position, file.size(), b.box});
+    if (!ruled.grids.Has(b.array)) saved.layout.boxes.push_back(saved.boxes.back());
+    file += ContentOf(layout, rank, b);
+  }
+  GroupByArray(saved.layout.boxes);
+  for (const auto& [number, position] : all.position)
+    saved.layout.files.push_back({number, saved.files[position].size()});
   return saved;
 }
 

@@ -1,5 +1,6 @@
-// Random layouts for property tests: arrays of 0 to 4 dimensions, cut up unevenly, replicated, overlapping,
-// with empty pieces, over any number of ranks.
+// Random layouts for property tests: arrays of 0 to 4 dimensions over any number of ranks. One array is cut up unevenly,
+// replicated, overlapping, with empty pieces; the next by a mesh of ranks, evenly or not, with replicas, block-cyclic;
+// the next into flat ranges.
 #ifndef CAIRN_TESTS_PLANNER_RANDOM_LAYOUT_H_
 #define CAIRN_TESTS_PLANNER_RANDOM_LAYOUT_H_
 
@@ -18,8 +19,11 @@ Box RandomBox(Random& random, const Dims& shape);  // inside; may be empty
 
 std::vector<ArraySpec> RandomArrays(Random& random);
 
-// A valid layout of these arrays.
+// A valid layout of these arrays, all pieces listed.
 Layout RandomLayout(Random& random, const std::vector<ArraySpec>& arrays, uint32_t world_size);
+
+// The same without empty pieces: what FindRules keeps.
+Layout WithoutEmptyPieces(const Layout& layout);
 
 // Makes a layout from pieces in any order; ordinals are given by the order in which a rank's pieces of an
 // array stand.

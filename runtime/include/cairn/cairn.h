@@ -129,6 +129,27 @@ typedef struct cairn_array {
  * written once. name: UTF-8, unique, not empty, without '\0'. */
 CAIRN_API int cairn_add_array(cairn_session* session, const char* name, const cairn_array* array);
 
+/* A stretch of an array's elements laid end to end in the array's order: the last dimension fastest (C), or the first (Fortran). */
+typedef struct cairn_flat_range {
+  int64_t offset; /* elements before it */
+  int64_t count;  /* elements; those past the array's end are padding: neither saved nor restored */
+  void* data;     /* the first element; the others follow without gaps */
+} cairn_flat_range;
+
+typedef struct cairn_flat {
+  size_t struct_size;            /* sizeof(cairn_flat) */
+  int dtype;                     /* CAIRN_F64, … */
+  int order;                     /* CAIRN_ORDER_C or CAIRN_ORDER_FORTRAN */
+  int ndim;                      /* 0 … CAIRN_MAX_DIMS; 0 = a scalar */
+  int64_t shape[CAIRN_MAX_DIMS]; /* the global shape, elements */
+  int range_count;               /* ranges of this member; 0 = it holds none, yet knows the array */
+  const cairn_flat_range* ranges;
+} cairn_flat;
+
+/* The same as cairn_add_array for a member that holds flat ranges of the array (flat parameters, partitioned optimizer state). Other members,
+ * and other runs, may hold boxes of it: what was saved as ranges is restored into boxes, and the reverse. */
+CAIRN_API int cairn_add_flat(cairn_session* session, const char* name, const cairn_flat* flat);
+
 /* What becomes of a blob when the number of members changes between a save and the restore. With an equal number every member gets its own
  * bytes back. Recorded in the checkpoint. */
 enum {
@@ -141,7 +162,7 @@ enum {
  * not between a save and its restore. At most 64 KiB; use an array of CAIRN_U8 for more. */
 CAIRN_API int cairn_add_blob(cairn_session* session, const char* name, void* data, size_t size, int policy);
 
-/* Gives a new address to the piece-th piece of an array (or, with piece 0, to a blob). For programs that swap buffers: cheap, call it each
+/* Gives a new address to the piece-th piece (or flat range) of an array (or, with piece 0, to a blob). For programs that swap buffers: cheap, call it each
  * time before cairn_step. */
 CAIRN_API int cairn_update(cairn_session* session, const char* name, int piece, void* data);
 

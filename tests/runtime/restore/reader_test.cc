@@ -10,6 +10,7 @@
 #include <fstream>
 #include <future>
 
+#include "planner/layout_builder.h"
 #include "runtime/formats/names.h"
 #include "runtime/formats/sums.h"
 #include "tests/runtime/staging/ranks.h"
@@ -34,7 +35,10 @@ TEST(Reader, BringsAnyLayoutIntoAnyOther) {
     TempDir dir;
     const LocalTierOptions local = {.setting = i % 2 == 0 ? "none" : dir.path(), .job = "1", .node = "n1"};
     const std::vector<ArraySpec> arrays = RandomArrays(random);
-    const Layout from = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 5)));
+    const Result<Layout> ruled =
+        FindRules(RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 5))));
+    ASSERT_TRUE(ruled.ok());
+    const Layout& from = *ruled;
     const auto index = SaveLayout(random, from, local, dir.path());
     ASSERT_TRUE(index.ok()) << index.status().message();
     ASSERT_TRUE(ValidateIndex(*index).ok()) << ValidateIndex(*index).message();

@@ -88,5 +88,78 @@ TEST(Items, UpdateMovesAPieceOrABlob) {
   EXPECT_FALSE(items.Update(2, 0, other).ok());
 }
 
+cairn_flat Flat(std::initializer_list<int64_t> shape, const std::vector<cairn_flat_range>& ranges,
+                int order = CAIRN_ORDER_C) {
+  cairn_flat flat{};
+  flat.struct_size = sizeof flat;
+  flat.dtype = CAIRN_F64;
+  flat.order = order;
+  flat.ndim = static_cast<int>(shape.size());
+  std::copy(shape.begin(), shape.end(), flat.shape);
+  flat.range_count = static_cast<int>(ranges.size());
+  flat.ranges = ranges.data();
+  return flat;
+}
+
+// Elements 4 to 18 of [4, 6]: the end of row 0, rows 1 and 2, one element of row 3.
+TEST(Items, AFlatRangeIsItsBoxesInTheOrderOfMemory) {
+  double data[15];
+  Items items;
+  ASSERT_TRUE(items.AddFlat("u", Flat({4, 6}, {{4, 15, data}})).ok());
+  const std::vector<LocalPiece>& pieces = items.arrays()[0].pieces;
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(pieces[0].box.ToString(), "[0:1, 4:6]");
+  EXPECT_EQ(pieces[1].box.ToString(), "[1:3, 0:6]");
+  EXPECT_EQ(pieces[2].box.ToString(), "[3:4, 0:1]");
+  EXPECT_EQ(pieces[1].stride_bytes, (Dims{48, 8}));
+  EXPECT_EQ(pieces[1].data, reinterpret_cast<std::byte*>(data + 2));
+  EXPECT_EQ(pieces[2].data, reinterpret_cast<std::byte*>(data + 14));
+}
+
+TEST(Items, AFlatRangeOfAFortranArrayCountsTheFirstDimensionFastest) {
+  double data[4];
+  Items items;
+  ASSERT_TRUE(items.AddFlat("u", Flat({4, 3}, {{4, 4, data}}, CAIRN_ORDER_FORTRAN)).ok());
+  EXPECT_EQ(items.arrays()[0].spec.shape, (Dims{3, 4}));
+  ASSERT_EQ(items.arrays()[0].pieces.size(), 1u);
+  EXPECT_EQ(items.arrays()[0].pieces[0].box.ToString(), "[1:2, 0:4]");  // the second column
+}
+
+TEST(Items, PaddingOfAFlatRangeIsLeftOut) {
+  double data[8];
+  Items items;
+  ASSERT_TRUE(items.AddFlat("u", Flat({10}, {{6, 8, data}, {14, 4, nullptr}})).ok());
+  ASSERT_EQ(items.arrays()[0].pieces.size(), 1u);
+  EXPECT_EQ(items.arrays()[0].pieces[0].box.ToString(), "[6:10]");
+  EXPECT_EQ(items.AddFlat("v", Flat({10}, {{-1, 2, data}})).code(), Code::kInvalid);
+  EXPECT_EQ(items.AddFlat("v", Flat({10}, {{0, 2, nullptr}})).code(), Code::kInvalid);
+}
+
+TEST(Items, UpdateMovesAllBoxesOfAFlatRange) {
+  double data[15], other[15];
+  Items items;
+  ASSERT_TRUE(items.AddFlat("u", Flat({4, 6}, {{0, 2, data}, {4, 15, data}})).ok());
+  ASSERT_TRUE(items.Update(0, 1, other).ok());
+  const std::vector<LocalPiece>& pieces = items.arrays()[0].pieces;
+  ASSERT_EQ(pieces.size(), 4u);
+  EXPECT_EQ(pieces[0].data, reinterpret_cast<std::byte*>(data));
+  EXPECT_EQ(pieces[1].data, reinterpret_cast<std::byte*>(other));
+  EXPECT_EQ(pieces[3].data, reinterpret_cast<std::byte*>(other + 14));
+  EXPECT_FALSE(items.Update(0, 2, other).ok());
+}
+
+TEST(Items, OrdinalsOfALayoutCountPiecesThatAreNotEmpty) {
+  double data[4];
+  const cairn_piece pieces[3] = {{.offset = {0}, .extent = {1}, .stride = {}, .data = data},
+                                 {.offset = {1}, .extent = {0}, .stride = {}, .data = nullptr},
+                                 {.offset = {1}, .extent = {3}, .stride = {}, .data = data + 1}};
+  cairn_array array = Array(1, {4}, pieces);
+  array.piece_count = 3;
+  Items items;
+  ASSERT_TRUE(items.AddArray("u", array).ok());
+  EXPECT_EQ(items.arrays()[0].PieceAt(0), 0u);
+  EXPECT_EQ(items.arrays()[0].PieceAt(1), 2u);
+}
+
 }  // namespace
 }  // namespace cairn

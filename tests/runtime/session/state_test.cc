@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/layout_index.h"
+
 namespace cairn {
 namespace {
 
@@ -28,18 +30,67 @@ std::string Share(int64_t first, int64_t rows, int64_t rows_total, int dtype = C
   return EncodeShare(items);
 }
 
+Result<State> MergeShares(const std::vector<std::string>& shares) {
+  ShareMerger merger;
+  for (const std::string& share : shares) CAIRN_RETURN_IF_ERROR(merger.Add(share));
+  return std::move(merger).Finish();
+}
+
 TEST(State, MergesTheSharesOfAllRanks) {
   const std::vector<std::string> shares = {Share(0, 2, 5), Share(2, 3, 5)};
   const auto state = MergeShares(shares);
   ASSERT_TRUE(state.ok()) << state.status().message();
   EXPECT_EQ(state->layout.world_size, 2u);
-  ASSERT_EQ(state->layout.pieces.size(), 2u);
-  EXPECT_EQ(state->layout.pieces[1].rank, 1u);
-  EXPECT_EQ(state->layout.pieces[1].box.ToString(), "[2:5, 0:3]");
+  EXPECT_TRUE(state->layout.grids.Has(0));
   const auto again = DecodeState(EncodeState(*state));
   ASSERT_TRUE(again.ok());
-  EXPECT_EQ(again->layout.pieces[1].box, state->layout.pieces[1].box);
+  for (const State* s : {&*state, &*again}) {
+    const std::vector<Piece> pieces = LayoutIndex(s->layout).PiecesOf(1);
+    ASSERT_EQ(pieces.size(), 1u);
+    EXPECT_EQ(pieces[0].box.ToString(), "[2:5, 0:3]");
+  }
   EXPECT_EQ(again->blobs, state->blobs);
+}
+
+// Rank 0's rows come second: no rule, so the pieces are listed.
+TEST(State, ListsWhatHasNoRule) {
+  const std::vector<std::string> shares = {Share(3, 2, 5), Share(0, 3, 5)};
+  const auto state = MergeShares(shares);
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  EXPECT_FALSE(state->layout.grids.Has(0));
+  const auto again = DecodeState(EncodeState(*state));
+  ASSERT_TRUE(again.ok());
+  ASSERT_EQ(again->layout.pieces.size(), 2u);
+  EXPECT_EQ(again->layout.pieces[1].rank, 1u);
+  EXPECT_EQ(again->layout.pieces[1].box.ToString(), "[0:3, 0:3]");
+}
+
+// The order of registration is each rank's own.
+TEST(State, MatchesArraysByName) {
+  const auto share = [](const char* first, const char* second, int64_t row) {
+    static double data[4];
+    cairn_piece piece{.offset = {row}, .extent = {1}, .stride = {}, .data = data};
+    cairn_array array{};
+    array.struct_size = sizeof array;
+    array.dtype = CAIRN_F64;
+    array.ndim = 1;
+    array.shape[0] = 2;
+    array.piece_count = 1;
+    array.pieces = &piece;
+    Items items;
+    EXPECT_TRUE(items.AddArray(first, array).ok());
+    piece.offset[0] = 1 - row;
+    EXPECT_TRUE(items.AddArray(second, array).ok());
+    return EncodeShare(items);
+  };
+  // Rank 0 holds row 0 of a and row 1 of b; rank 1 the others.
+  const auto state = MergeShares({share("a", "b", 0), share("b", "a", 0)});
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  const std::vector<Piece> pieces = LayoutIndex(state->layout).PiecesOf(1);
+  ASSERT_EQ(pieces.size(), 2u);
+  EXPECT_EQ(state->layout.arrays[0].name, "a");
+  EXPECT_EQ(pieces[0].box.ToString(), "[1:2]");
+  EXPECT_EQ(pieces[1].box.ToString(), "[0:1]");
 }
 
 TEST(State, RefusesRanksThatDisagreeNamingItemAndRank) {

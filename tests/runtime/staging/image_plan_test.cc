@@ -5,6 +5,8 @@
 #include <functional>
 #include <set>
 
+#include "planner/layout_builder.h"
+#include "planner/saved_layout.h"
 #include "tests/planner/oracle.h"
 
 namespace cairn {
@@ -27,7 +29,7 @@ TEST(ImagePlan, PutsEachBoxWhereTheShardHeaderSays) {
   const Image& image = images->images[0];
   EXPECT_EQ(image.number, 1u);
   EXPECT_EQ(image.header.size() % 4096, 0u);
-  // Rank 0 has fewer bytes (32 against 64), so the scalar is its; wider elements lie first.
+  // The scalar is not shared: the first of its holders writes it. Wider elements lie first.
   ASSERT_EQ(image.copies.size(), 2u);
   EXPECT_EQ(image.copies[0].piece, 1u);
   EXPECT_EQ(image.copies[0].offset, image.header.size());
@@ -50,25 +52,25 @@ TEST(ImagePlan, PutsEachBoxWhereTheShardHeaderSays) {
 TEST(ImagePlan, OfAnyRankIsWhatTheDescriptionSays) {
   Random random(3);
   for (int i = 0; i < 100; ++i) {
-    const Layout layout =
-        RandomLayout(random, RandomArrays(random), static_cast<uint32_t>(Uniform(random, 1, 6)));
+    const Layout listed = WithoutEmptyPieces(
+        RandomLayout(random, RandomArrays(random), static_cast<uint32_t>(Uniform(random, 1, 6))));
+    const auto ruled = FindRules(listed);
+    ASSERT_TRUE(ruled.ok());
+    const Layout& layout = i % 2 == 0 ? listed : *ruled;
     const auto plan = PlanSave(layout, {.min_split_bytes = 64});
     ASSERT_TRUE(plan.ok()) << plan.status().message();
-    const auto index = DescribeSave(layout, *plan);
+    auto index = DescribeSave(layout, *plan);
     ASSERT_TRUE(index.ok()) << index.status().message();
     EXPECT_EQ(index->world_size, layout.world_size);
     std::multiset<std::tuple<uint32_t, uint64_t, std::string>> described,
         planned;  // file number, offset, box
-    for (const SavedBox& box : index->saved.boxes) {
-      described.emplace(index->files[box.file].number, box.file_offset, box.box.ToString());
-    }
-    uint64_t files = 0;
+    std::vector<ShardRecord> records;
     for (uint32_t rank = 0; rank < layout.world_size; ++rank) {
       const std::vector<Piece> pieces = PiecesOf(layout, rank);
       const auto images = PlanImages(layout, *plan, rank);
       ASSERT_TRUE(images.ok()) << images.status().message();
-      files += images->images.size();
       for (const Image& image : images->images) {
+        records.push_back({image.number, image.size_bytes, {}});
         uint64_t end = image.header.size();
         for (const CopyTask& task : image.copies) {
           Box box = task.region;
@@ -80,7 +82,20 @@ TEST(ImagePlan, OfAnyRankIsWhatTheDescriptionSays) {
         EXPECT_EQ(end, image.size_bytes);
       }
     }
-    EXPECT_EQ(files, index->files.size());
+    EXPECT_EQ(records.size(), index->files.size());
+    ASSERT_TRUE(FillRecords(*index, records).ok());
+    const auto saved = SavedIndex::Make(index->saved);
+    ASSERT_TRUE(saved.ok()) << saved.status().message();
+    for (const SavedBox& box : index->saved.boxes)
+      described.emplace(index->files[box.file].number, box.file_offset, box.box.ToString());
+    for (uint32_t a = 0; a < layout.arrays.size(); ++a) {
+      if (!layout.grids.Has(a)) continue;
+      const auto parts = saved->BoxesIn(a, Box::Whole(layout.arrays[a].shape));
+      ASSERT_TRUE(parts.ok()) << parts.status().message();
+      for (const SavedPart& part : *parts)
+        described.emplace(index->files[part.saved.file].number, part.saved.file_offset,
+                          part.saved.box.ToString());
+    }
     EXPECT_EQ(planned, described);
   }
 }
@@ -101,7 +116,11 @@ TEST(FillRecords, WantsEachPlannedFileOnceWithThePlannedSize) {
   ASSERT_TRUE(plan.ok());
   auto index = DescribeSave(layout, *plan);
   ASSERT_TRUE(index.ok());
-  ShardRecord first = index->files[0], second = index->files[1];
+  ShardRecord first = index->files[0], second = index->files[1];  // of data alone
+  EXPECT_EQ(first.bytes, 8u + 32);
+  EXPECT_EQ(second.bytes, 64u);
+  first.bytes += 4096;
+  second.bytes += 8192;
   first.sums_root.bytes.fill(1);
   second.sums_root.bytes.fill(2);
 
@@ -114,6 +133,8 @@ TEST(FillRecords, WantsEachPlannedFileOnceWithThePlannedSize) {
   ASSERT_TRUE(FillRecords(*index, std::vector{second, first}).ok());
   EXPECT_EQ(index->files[0], first);
   EXPECT_EQ(index->files[1], second);
+  EXPECT_EQ(index->saved.boxes[0].file_offset, 4096u + 8);  // the columns of rank 0, behind the scalar
+  EXPECT_EQ(index->saved.boxes[1].file_offset, 8192u);
   EXPECT_TRUE(ValidateIndex(*index).ok());
 }
 
@@ -132,6 +153,23 @@ TEST(LayoutHash, ChangesWithEverythingThatALayoutIs) {
       [](Layout& l) { l.pieces[0].box.offset[1] = 1; },
       [](Layout& l) { l.pieces[0].box.extent[1] = 3; },
       [](Layout& l) { l.pieces.pop_back(); },
+      [](Layout& l) { l.grids.rule_of = {kNoRule}; },
+      [](Layout& l) { l.grids.rules = {{}}; },
+      [](Layout& l) {
+        l.grids.rules = {{1, {}, {}}};
+      },
+      [](Layout& l) {
+        l.grids.rules = {{0, {{2, 1, 0, -1}}, {}}};
+      },
+      [](Layout& l) {
+        l.grids.rules = {{0, {}, {0}}};
+      },
+      [](Layout& l) {
+        l.grids.cuts = {Cuts::FromLengths(std::vector<int64_t>{2, 2})};
+      },
+      [](Layout& l) {
+        l.grids.cuts = {Cuts::FromLengths(std::vector<int64_t>{2, 3})};
+      },
   };
   std::set<std::string> hashes = {LayoutHash(base).ToHex()};
   for (const auto& change : changes) {

@@ -1,0 +1,208 @@
+#include "planner/grid_writers.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+namespace cairn {
+namespace {
+
+uint64_t BytesOfBox(const ArraySpec& array, const Box& box) {
+  return static_cast<uint64_t>(box.elements()) * static_cast<uint64_t>(DTypeBytes(array.dtype));
+}
+
+// What one rank holds by each rule, at first use: most arrays share their rule with others.
+class PiecesByRule {
+ public:
+  PiecesByRule(const GridTable& grids, uint32_t rank)
+      : grids_(grids), rank_(rank), boxes_(grids.rules.size()) {}
+
+  const std::vector<Box>& Of(uint32_t rule) {
+    std::vector<Box>& boxes = boxes_[rule];
+    if (!boxes.empty()) return boxes;
+    const Grid grid(grids_, rule);
+    GridDigits digits = *grid.DigitsOf(rank_);
+    for (uint32_t i = 0; i < grid.pieces_per_rank(); ++i) {
+      grid.SetOrdinal(i, &digits);
+      boxes.push_back(grid.BoxAt(digits));
+    }
+    return boxes;
+  }
+
+ private:
+  const GridTable& grids_;
+  const uint32_t rank_;
+  std::vector<std::vector<Box>> boxes_;
+};
+
+}  // namespace
+
+const WidthBytes& FileShape::BeginOf(uint32_t number) const {
+  return std::lower_bound(classes.begin(), classes.end(), number,
+                          [](const ClassBegin& c, uint32_t n) { return c.number < n; })
+      ->begin;
+}
+
+GridWriters::GridWriters(const std::vector<ArraySpec>& arrays, const GridTable& grids,
+                         uint64_t min_split_bytes)
+    : arrays_(arrays),
+      grids_(grids),
+      min_split_bytes_(min_split_bytes),
+      arrays_of_rule_(grids.rules.size(), WidthBytes{}),
+      slot_of_(arrays.size()) {
+  using Axis = std::tuple<uint32_t, uint32_t, bool>;
+  std::map<std::pair<uint32_t, std::vector<Axis>>, uint32_t> known;
+  std::vector<uint32_t> pieces_per_rank;
+  for (uint32_t r = 0; r < grids.rules.size(); ++r) {
+    std::vector<Axis> axes;
+    for (const GridAxis& axis : grids.rules[r].axes) {
+      if (axis.rank_stride > 0) axes.emplace_back(axis.count, axis.rank_stride, axis.dim < 0);
+    }
+    const auto [it, is_new] =
+        known.emplace(std::pair(grids.rules[r].first_rank, std::move(axes)), classes_.size());
+    if (is_new) classes_.push_back({.example = r, .replicas = Grid(grids, r).replicas()});
+    classes_[it->second].rules.push_back(r);
+    class_of_rule_.push_back(it->second);
+    pieces_per_rank.push_back(Grid(grids, r).pieces_per_rank());
+  }
+  for (uint32_t a = 0; a < arrays.size(); ++a) {
+    if (!grids.Has(a)) continue;
+    const uint32_t rule = grids.rule_of[a];
+    std::vector<uint32_t>& array_of = classes_[class_of_rule_[rule]].array_of;
+    slot_of_[a] = array_of.size();
+    array_of.insert(array_of.end(), pieces_per_rank[rule], a);
+    ++arrays_of_rule_[rule][WidthIndex(arrays[a].dtype)];
+  }
+}
+
+std::shared_ptr<const GridWriters::Group> GridWriters::GroupAt(uint32_t number, uint32_t first_rank) const {
+  const auto found = groups_.find({number, first_rank});
+  if (found != groups_.end()) return found->second;
+  const Class& c = classes_[number];
+  PiecesByRule pieces(grids_, first_rank);
+  std::vector<SaveStream::Place> places;
+  places.reserve(c.array_of.size());
+  uint64_t end = 0;
+  for (size_t slot = 0; slot < c.array_of.size(); ++slot) {
+    const uint32_t a = c.array_of[slot];
+    const Box& box = pieces.Of(grids_.rule_of[a])[slot - slot_of_[a]];
+    places.push_back({end, BytesOfBox(arrays_[a], box), RowsOf(box)});
+    end += places.back().bytes;
+  }
+  constexpr size_t kMaxKeptPlaces = 4 << 20;  // 96 MiB
+  kept_places_ += places.size();
+  if (kept_places_ > kMaxKeptPlaces) {
+    groups_.clear();
+    kept_places_ = places.size();
+  }
+  auto group =
+      std::make_shared<const Group>(Group{SaveStream(end, c.replicas, min_split_bytes_), std::move(places)});
+  groups_.emplace(std::pair(number, first_rank), group);
+  return group;
+}
+
+std::vector<GridWrite> GridWriters::WritesOf(uint32_t rank, uint32_t number) const {
+  const Class& c = classes_[number];
+  const Grid example(grids_, c.example);
+  std::optional<GridDigits> digits = example.DigitsOf(rank);
+  std::vector<GridWrite> writes;
+  if (!digits) return writes;
+  std::vector<WidthBytes> end;  // by file
+  const auto add = [&](uint32_t array, uint32_t ordinal, int64_t first_row, int64_t rows,
+                       uint64_t row_bytes) {
+    const uint32_t file = !writes.empty() && writes.back().array == array ? writes.back().file + 1 : 0;
+    if (file >= end.size()) end.resize(file + size_t{1}, WidthBytes{});
+    uint64_t& offset = end[file][WidthIndex(arrays_[array].dtype)];
+    writes.push_back(
+        {array, ordinal, file, first_row, rows, static_cast<uint64_t>(rows) * row_bytes, offset});
+    offset += writes.back().bytes;
+  };
+  if (c.replicas == 1) {
+    writes.reserve(c.array_of.size());
+    PiecesByRule pieces(grids_, rank);
+    for (size_t slot = 0; slot < c.array_of.size(); ++slot) {
+      const uint32_t a = c.array_of[slot];
+      const auto ordinal = static_cast<uint32_t>(slot - slot_of_[a]);
+      const Box& box = pieces.Of(grids_.rule_of[a])[ordinal];
+      const int64_t rows = RowsOf(box);
+      add(a, ordinal, 0, rows, BytesOfBox(arrays_[a], box) / static_cast<uint64_t>(rows));
+    }
+    return writes;
+  }
+  const uint32_t replica = example.ReplicaAt(*digits);
+  example.SetReplica(0, &*digits);
+  const auto group = GroupAt(number, example.RankAt(*digits));
+  const std::optional<uint32_t> segment = group->stream.SegmentOf(replica);
+  if (!segment) return writes;
+  const std::vector<SaveStream::Place>& places = group->places;
+  const auto after =
+      std::upper_bound(places.begin(), places.end(), group->stream.BorderBefore(*segment),
+                       [](uint64_t border, const SaveStream::Place& place) { return border < place.begin; });
+  const uint64_t border = group->stream.BorderBefore(*segment + 1);
+  for (auto slot = static_cast<size_t>(after - places.begin()) - 1;
+       slot < places.size() && places[slot].begin < border; ++slot) {
+    const SaveStream::Place& place = places[slot];
+    const int64_t first = group->stream.RowAt(place, *segment);
+    const int64_t last = group->stream.RowAt(place, *segment + 1);
+    if (first == last) continue;
+    const uint32_t a = c.array_of[slot];
+    add(a, static_cast<uint32_t>(slot - slot_of_[a]), first, last - first,
+        place.bytes / static_cast<uint64_t>(place.rows));
+  }
+  return writes;
+}
+
+std::vector<WidthBytes> GridWriters::BytesOf(uint32_t rank, uint32_t number) const {
+  const Class& c = classes_[number];
+  std::vector<WidthBytes> bytes;
+  const auto add = [&](uint32_t file, size_t width, uint64_t more) {
+    if (file >= bytes.size()) bytes.resize(file + size_t{1}, WidthBytes{});
+    bytes[file][width] += more;
+  };
+  if (c.replicas == 1) {
+    for (const uint32_t rule : c.rules) {
+      const Grid grid(grids_, rule);
+      std::optional<GridDigits> digits = grid.DigitsOf(rank);
+      if (!digits) return bytes;
+      for (uint32_t i = 0; i < grid.pieces_per_rank(); ++i) {
+        grid.SetOrdinal(i, &*digits);
+        const auto elements = static_cast<uint64_t>(grid.BoxAt(*digits).elements());
+        for (size_t width = 0; width < WidthBytes().size(); ++width) {
+          if (arrays_of_rule_[rule][width] > 0)
+            add(i, width, arrays_of_rule_[rule][width] * elements * (uint64_t{8} >> width));
+        }
+      }
+    }
+    return bytes;
+  }
+  for (const GridWrite& write : WritesOf(rank, number))
+    add(write.file, WidthIndex(arrays_[write.array].dtype), write.bytes);
+  return bytes;
+}
+
+std::vector<FileShape> GridWriters::PlaceInFiles(uint32_t rank, const std::vector<WidthBytes>& listed) const {
+  std::vector<FileShape> shapes(listed.size());
+  for (uint32_t number = 0; number < classes_.size(); ++number) {
+    const std::vector<WidthBytes> bytes = BytesOf(rank, number);
+    if (bytes.size() > shapes.size()) shapes.resize(bytes.size());
+    // Sizes for now.
+    for (size_t j = 0; j < bytes.size(); ++j) shapes[j].classes.push_back({number, bytes[j]});
+  }
+  for (size_t j = 0; j < shapes.size(); ++j) {
+    uint64_t end = 0;
+    const auto place = [&end](uint64_t& size_then_begin) {
+      const uint64_t begin = end;
+      end += size_then_begin;
+      size_then_begin = begin;
+    };
+    if (j < listed.size()) shapes[j].listed_begin = listed[j];
+    for (size_t width = 0; width < WidthBytes().size(); ++width) {
+      for (FileShape::ClassBegin& c : shapes[j].classes) place(c.begin[width]);
+      place(shapes[j].listed_begin[width]);
+    }
+    shapes[j].bytes = end;
+  }
+  return shapes;
+}
+
+}  // namespace cairn

@@ -1,0 +1,120 @@
+// GridWriters: who writes which rows of the arrays that have a rule, and where in their files, for any one rank without
+// looking at the others. What it tells follows from the rules, the arrays' order and min_split_bytes alone, so a reader
+// of the index finds the writers again.
+//
+// 1. A piece with one holder is written whole by it.
+// 2. The others are shared by their holders by SaveStream. A group is what one rank and its replicas have in common of
+//    all arrays of one *class*: rules with the same first rank, the same axes of ranks and the same of them replicas.
+// 3. A rank's j-th box (from 0) of each array, in the order of ordinals, goes to the rank's j-th file.
+// 4. In a file, wider elements come first. Within a width the boxes of one class stand together, classes in the order of
+//    their first rules, arrays in their order; boxes of arrays without a rule come last (PlaceInFiles).
+#ifndef CAIRN_PLANNER_GRID_WRITERS_H_
+#define CAIRN_PLANNER_GRID_WRITERS_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "planner/layout.h"
+#include "planner/save_stream.h"
+
+namespace cairn {
+
+// Bytes by element width: 8, 4, 2 and 1.
+using WidthBytes = std::array<uint64_t, 4>;
+inline size_t WidthIndex(DType dtype) {
+  const int bytes = DTypeBytes(dtype);
+  return bytes == 8 ? 0 : bytes == 4 ? 1 : bytes == 2 ? 2 : 3;
+}
+
+// Rows of one piece that one rank writes.
+struct GridWrite {
+  uint32_t array = 0;
+  uint32_t ordinal = 0;   // of the piece
+  uint32_t file = 0;      // j: the rank's own file, from 0
+  int64_t first_row = 0;  // from the piece's first
+  int64_t rows = 0;
+  uint64_t bytes = 0;
+  uint64_t offset = 0;  // bytes from the first box of its class and width in the file
+};
+
+// One file of a rank. Offsets count from the first byte of data.
+struct FileShape {
+  struct ClassBegin {
+    uint32_t number = 0;  // of the class
+    WidthBytes begin{};
+  };
+  std::vector<ClassBegin> classes;  // of which the file holds anything, by number
+  WidthBytes listed_begin{};        // of the boxes without a rule
+  uint64_t bytes = 0;               // of all data
+
+  const WidthBytes& BeginOf(uint32_t number) const;  // a class that is there
+};
+
+// One thread at a time: groups are computed when they are needed, and kept for a while.
+class GridWriters {
+ public:
+  // Both stay the caller's, do not change and outlive this; the rules are those that ValidateLayout accepts.
+  GridWriters(const std::vector<ArraySpec>& arrays, const GridTable& grids, uint64_t min_split_bytes);
+
+  uint32_t classes() const { return static_cast<uint32_t>(classes_.size()); }
+  uint32_t ClassOf(uint32_t array) const { return class_of_rule_[grids_.rule_of[array]]; }
+
+  // What the rank writes of the arrays of one class, by array, then by ordinal.
+  std::vector<GridWrite> WritesOf(uint32_t rank, uint32_t number) const;
+
+  // The rank's files. `listed[j]`: bytes that the boxes without a rule take in its j-th file; files past its end have
+  // none. Costs about as much as there are rules, not arrays.
+  std::vector<FileShape> PlaceInFiles(uint32_t rank, const std::vector<WidthBytes>& listed) const;
+
+  // Calls visit(rank, first_row, rows) for each part in which the piece at `digits` (replica 0) is written.
+  template <typename Visit>
+  void ForEachPart(uint32_t array, GridDigits digits, Visit visit) const {
+    const Grid grid(grids_, grids_.rule_of[array]);
+    const int64_t piece_rows = RowsOf(grid.BoxAt(digits));
+    if (classes_[ClassOf(array)].replicas == 1) return visit(grid.RankAt(digits), int64_t{0}, piece_rows);
+    const auto group = GroupAt(ClassOf(array), grid.RankAt(digits));
+    const SaveStream& stream = group->stream;
+    const SaveStream::Place place = group->places[slot_of_[array] + grid.OrdinalAt(digits)];
+    uint32_t segment = stream.SegmentAt(place.begin);
+    for (int64_t row = 0; row < place.rows; ++segment) {
+      const int64_t end = stream.RowAt(place, segment + 1);
+      if (end == row) continue;
+      grid.SetReplica(stream.WriterOf(segment), &digits);
+      visit(grid.RankAt(digits), row, end - row);
+      row = end;
+    }
+  }
+
+ private:
+  struct Class {
+    uint32_t example = 0;  // one of its rules
+    uint32_t replicas = 1;
+    std::vector<uint32_t> rules;
+    std::vector<uint32_t> array_of;  // by slot: the pieces of one rank, of all its arrays
+  };
+  struct Group {
+    SaveStream stream;
+    std::vector<SaveStream::Place> places;  // by slot
+  };
+  std::vector<WidthBytes> BytesOf(uint32_t rank, uint32_t number) const;  // by file
+  std::shared_ptr<const Group> GroupAt(uint32_t number, uint32_t first_rank) const;
+
+  const std::vector<ArraySpec>& arrays_;
+  const GridTable& grids_;
+  const uint64_t min_split_bytes_;
+  std::vector<Class> classes_;
+  std::vector<uint32_t> class_of_rule_;
+  std::vector<WidthBytes> arrays_of_rule_;  // by rule: how many arrays, by width
+  std::vector<size_t> slot_of_;             // by array: of its first piece, in its class
+  // By class and its replica 0; forgotten from time to time.
+  mutable std::map<std::pair<uint32_t, uint32_t>, std::shared_ptr<const Group>> groups_;
+  mutable size_t kept_places_ = 0;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_PLANNER_GRID_WRITERS_H_
