@@ -105,6 +105,16 @@ TEST(SavePlan, CutsOffNoPartThatIsTooSmall) {
                                 ElementsAre(Writes(1, 0, 0, Box{{0}, {120}}))));
 }
 
+// Here it would leave 30 bytes of the second array: it moves to the array's beginning.
+TEST(SavePlan, CutsOffNoPartThatIsTooSmallInFront) {
+  std::vector<Piece> pieces = OnAllRanks(2, 0, Box::Whole({120}));
+  for (const Piece& p : OnAllRanks(2, 1, Box::Whole({180}))) pieces.push_back(p);
+  const BoxesByRank plan =
+      PlanOf(2, {{"a", DType::kU8, false, {120}}, {"b", DType::kU8, false, {180}}}, pieces, 50);
+  EXPECT_THAT(plan, ElementsAre(ElementsAre(Writes(0, 0, 0, Box{{0}, {120}})),
+                                ElementsAre(Writes(1, 0, 0, Box{{0}, {180}}))));
+}
+
 // Ranks 0 and 1 hold the upper half, 2 and 3 the lower; each pair shares its own.
 TEST(SavePlan, SharesAmongTheReplicasOfAPiece) {
   std::vector<Piece> pieces;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "runtime/staging/leftovers.h"
 #include "runtime/staging/slot_record.h"
@@ -32,8 +33,8 @@ class PartnerSlotsTest : public ::testing::Test {
     layout_.world_size = 2;
     layout_.arrays = {{"u", DType::kU8, false, {200}}};
     layout_.pieces = {{0, 0, 0, {{0}, {100}}}, {0, 1, 0, {{100}, {100}}}};
-    plan_ = *PlanSave(layout_);
-    images_ = *PlanImages(layout_, plan_, 1);
+    plan_.emplace(*PlanSave(layout_));
+    images_ = *PlanImages(layout_, *plan_, 1);
   }
   ~PartnerSlotsTest() override { std::filesystem::remove_all(folder_); }
 
@@ -66,7 +67,7 @@ class PartnerSlotsTest : public ::testing::Test {
   }
   PartnerSlots Make(const LocalTier& tier) {
     auto slots = PartnerSlots::Make(
-        tier, layout_, plan_, {1}, [](uint64_t) { return OkStatus(); },
+        tier, layout_, *plan_, {1}, [](uint64_t) { return OkStatus(); },
         [this](uint32_t ward, uint64_t save_id) { held_.emplace_back(ward, save_id); });
     EXPECT_TRUE(slots.ok()) << slots.status().message();
     return *std::move(slots);
@@ -74,7 +75,7 @@ class PartnerSlotsTest : public ::testing::Test {
 
   std::string folder_;
   Layout layout_;
-  SavePlan plan_;
+  std::optional<SavePlan> plan_;
   ImagePlan images_;
   std::vector<std::pair<uint32_t, uint64_t>> held_;
 };
