@@ -55,6 +55,12 @@ static int InertOpen(cairn_session** session) {
   return required ? CAIRN_E_IO : CAIRN_OK;
 }
 
+static int InertSavedBlob(const void** data, size_t* size) {
+  if (data != NULL) *data = NULL;
+  if (size != NULL) *size = 0;
+  return CAIRN_OK;
+}
+
 static int InertRestore(cairn_report* report) {
   if (report != NULL && report->struct_size > sizeof report->struct_size) {
     memset((char*)report + sizeof report->struct_size, 0, report->struct_size - sizeof report->struct_size);

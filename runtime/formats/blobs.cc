@@ -25,7 +25,8 @@ constexpr std::string_view kHead =
 constexpr size_t kLengthBytes = 8;
 constexpr char kHashHead = 0x50;
 constexpr size_t kFrameBytes = kHead.size() + kLengthBytes + 1 + 16;
-constexpr BlobPolicy kPolicies[] = {BlobPolicy::kRefuse, BlobPolicy::kReseed, BlobPolicy::kDrop};
+constexpr BlobPolicy kPolicies[] = {BlobPolicy::kRefuse, BlobPolicy::kReseed, BlobPolicy::kDrop,
+                                    BlobPolicy::kMerge};
 
 std::string BigEndian(uint64_t value) {
   std::string out;
@@ -134,6 +135,8 @@ std::string_view BlobPolicyName(BlobPolicy policy) {
       return "reseed";
     case BlobPolicy::kDrop:
       return "drop";
+    case BlobPolicy::kMerge:
+      return "merge";
   }
   return "refuse";
 }

@@ -13,8 +13,8 @@
 
 namespace cairn {
 
-// The values are those of CAIRN_BLOB_* in cairn.h; on disk stand the names "refuse", "reseed", "drop".
-enum class BlobPolicy : uint8_t { kRefuse = 0, kReseed = 1, kDrop = 2 };
+// The values are those of CAIRN_BLOB_* in cairn.h; on disk stand the names "refuse", "reseed", "drop", "merge".
+enum class BlobPolicy : uint8_t { kRefuse = 0, kReseed = 1, kDrop = 2, kMerge = 3 };
 std::string_view BlobPolicyName(BlobPolicy policy);
 
 struct BlobItem {

@@ -190,7 +190,47 @@ CAIRN_API int cairn_add_blob(cairn_session* session, const char* name, void* dat
     cairn::Session* const live = Live(session);
     if (live == nullptr) return CAIRN_OK + 0;
     if (live->restored()) return WrongState("cairn_add_blob after cairn_restore: add everything before");
-    return Report(live->items().AddBlob(name, data, size, policy));
+    return Report(live->items().AddBlob(name, data, size, nullptr, policy));
+  });
+}
+
+CAIRN_API int cairn_add_sized_blob(cairn_session* session, const char* name, void* data, size_t capacity,
+                                   size_t* size, int policy) {
+  return Guard([&] {
+    if (name == nullptr || size == nullptr)
+      return Report({Code::kInvalid, "cairn_add_sized_blob: name or size is NULL"});
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    if (live->restored())
+      return WrongState("cairn_add_sized_blob after cairn_restore: add everything before");
+    return Report(live->items().AddBlob(name, data, capacity, size, policy));
+  });
+}
+
+CAIRN_API int cairn_saved_blob(cairn_session* session, const char* name, int member, const void** data,
+                               size_t* size) {
+  return Guard([&] {
+    if (name == nullptr || data == nullptr || size == nullptr)
+      return Report({Code::kInvalid, "cairn_saved_blob: name, data or size is NULL"});
+    *data = nullptr;
+    *size = 0;
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    if (!live->restored()) return WrongState("cairn_saved_blob before cairn_restore");
+    std::string_view bytes;
+    const int code = Report(live->SavedBlob(name, member, &bytes));
+    if (!bytes.empty()) *data = bytes.data();
+    *size = bytes.size();
+    return code;
+  });
+}
+
+CAIRN_API int cairn_on_copy(cairn_session* session, void (*collect)(void* user), void* user) {
+  return Guard([&] {
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    live->OnCopy(collect == nullptr ? std::function<void()>() : [collect, user] { collect(user); });
+    return CAIRN_OK + 0;
   });
 }
 

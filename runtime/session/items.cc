@@ -147,15 +147,15 @@ size_t RegisteredArray::PieceAt(uint32_t ordinal) const {
   }
 }
 
-Status Items::AddBlob(std::string_view name, void* data, size_t bytes, int policy) {
+Status Items::AddBlob(std::string_view name, void* data, size_t capacity, size_t* size, int policy) {
   CAIRN_RETURN_IF_ERROR(CheckName(name));
-  if (bytes > kMaxBlobBytes)
+  if (capacity > kMaxBlobBytes)
     return Wrong(name, "a blob has at most 64 KiB; use an array of CAIRN_U8 for more");
-  if (data == nullptr && bytes > 0) return Wrong(name, "the blob has no address");
-  if (policy < CAIRN_BLOB_REFUSE || policy > CAIRN_BLOB_DROP) return Wrong(name, "unknown blob policy");
+  if (data == nullptr && capacity > 0) return Wrong(name, "the blob has no address");
+  if (policy < CAIRN_BLOB_REFUSE || policy > CAIRN_BLOB_MERGE) return Wrong(name, "unknown blob policy");
   by_name_.emplace(name, static_cast<int>(order_.size()));
   order_.emplace_back(BlobPosition{blobs_.size()});
-  blobs_.push_back({std::string(name), static_cast<std::byte*>(data), bytes, policy});
+  blobs_.push_back({std::string(name), static_cast<std::byte*>(data), capacity, size, policy});
   return OkStatus();
 }
 

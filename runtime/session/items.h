@@ -5,6 +5,7 @@
 #ifndef CAIRN_RUNTIME_SESSION_ITEMS_H_
 #define CAIRN_RUNTIME_SESSION_ITEMS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -40,8 +41,11 @@ struct RegisteredArray {
 struct RegisteredBlob {
   std::string name;
   std::byte* data = nullptr;
-  size_t bytes = 0;
+  size_t capacity = 0;
+  size_t* size = nullptr;  // how many of them count; nullptr: all
   int policy = CAIRN_BLOB_REFUSE;
+
+  size_t bytes() const { return size == nullptr ? capacity : std::min(*size, capacity); }
 };
 
 class Items {
@@ -49,7 +53,7 @@ class Items {
   // kInvalid with the item's name and what is wrong with it.
   Status AddArray(std::string_view name, const cairn_array& array);
   Status AddFlat(std::string_view name, const cairn_flat& flat);
-  Status AddBlob(std::string_view name, void* data, size_t bytes, int policy);
+  Status AddBlob(std::string_view name, void* data, size_t capacity, size_t* size, int policy);
 
   // `item` counts the Add calls from 0.
   Status Update(int item, int piece, void* data);

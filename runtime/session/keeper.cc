@@ -437,6 +437,10 @@ Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
   Order load{.kind = Order::kLoad, .path = checkpoint.path, .index_hash = checkpoint.manifest.index_hash};
   const bool same_world = checkpoint.manifest.world_size == static_cast<uint32_t>(boot_.world_size);
   for (const BlobItem& blob : checkpoint.blobs.items) {
+    if (blob.policy == BlobPolicy::kMerge) {
+      for (const auto& bytes : blob.by_rank) load.merged_blobs[blob.name].push_back(bytes.value_or(""));
+      continue;
+    }
     if (same_world) continue;
     if (blob.policy == BlobPolicy::kRefuse) {
       return Stop(Code::kMismatch,
@@ -456,7 +460,7 @@ Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
     for (const BlobItem& blob : checkpoint.blobs.items) {
       if (!same_world) break;
       const auto& bytes = blob.by_rank[static_cast<size_t>(rank)];
-      if (bytes) order.blobs.emplace(blob.name, *bytes);
+      if (bytes && blob.policy != BlobPolicy::kMerge) order.blobs.emplace(blob.name, *bytes);
     }
     return order;
   };

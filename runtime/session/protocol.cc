@@ -48,6 +48,23 @@ std::map<std::string, std::string> ToBlobs(const json& in) {
   return out;
 }
 
+json FromMerged(const std::map<std::string, std::vector<std::string>>& blobs) {
+  json out = json::object();
+  for (const auto& [name, by_member] : blobs) {
+    json& all = out[name] = json::array();
+    for (const std::string& bytes : by_member) all.push_back(FromBytes(bytes));
+  }
+  return out;
+}
+
+std::map<std::string, std::vector<std::string>> ToMerged(const json& in) {
+  std::map<std::string, std::vector<std::string>> out;
+  for (const auto& [name, all] : in.items()) {
+    for (const json& bytes : all) out[name].push_back(ToBytes(bytes));
+  }
+  return out;
+}
+
 template <typename Kind>
 Kind ToKind(const json& in, Kind last) {
   const int kind = in.get<int>();
@@ -104,7 +121,8 @@ json ToJson(const Order& m) {
           {"step", m.step},
           {"label", m.label},
           {"world", m.world_size_saved},
-          {"finished", m.finished}};
+          {"finished", m.finished},
+          {"merged", FromMerged(m.merged_blobs)}};
 }
 void FromJson(const json& in, Order& m) {
   m.kind = ToKind(in.at("kind"), Order::kStop);
@@ -120,6 +138,7 @@ void FromJson(const json& in, Order& m) {
   m.round = in.at("round").get<uint32_t>();
   m.exchange = in.at("exchange").get<bool>();
   m.blobs = ToBlobs(in.at("blobs"));
+  m.merged_blobs = ToMerged(in.at("merged"));
   m.reset = in.at("reset").get<std::vector<std::string>>();
   m.restored = in.at("restored").get<bool>();
   m.step = in.at("step").get<int64_t>();

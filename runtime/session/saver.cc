@@ -40,7 +40,7 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   staging_options.write_through = {options.run_directory, options.epoch, options.rank, options.mode};
   CAIRN_ASSIGN_OR_RETURN(Staging staging, Staging::Make(staging_options, images));
   RecordShape shape{options.run_id, {}};
-  for (const RegisteredBlob& blob : items.blobs()) shape.blobs.push_back({blob.name, blob.bytes});
+  for (const RegisteredBlob& blob : items.blobs()) shape.blobs.push_back({blob.name, blob.capacity});
   std::vector<Record> records;
   for (int slot = 0; slot < staging.pool.size(); ++slot) {
     CAIRN_ASSIGN_OR_RETURN(
@@ -92,7 +92,7 @@ Status Saver::Copy(const SnapshotStamp& stamp) {
   record().Stamp(stamp);
   for (size_t i = 0; i < items_.blobs().size(); ++i) {
     const RegisteredBlob& blob = items_.blobs()[i];
-    if (blob.bytes > 0) std::memcpy(record().blob(i), blob.data, blob.bytes);
+    record().StoreBlob(i, blob.data, blob.bytes());
   }
   Status status = current_->slot->Fill(images_, snapshot_, pointers_.data(), *control_);
   stall_ns_ = NowNs() - begin;
@@ -115,8 +115,7 @@ Result<MemberRecord> Saver::Drain(const std::string& directory) {
   CAIRN_ASSIGN_OR_RETURN(record.shards, current_->slot->Drain(images_, options, *control_));
   for (size_t i = 0; i < items_.blobs().size(); ++i) {
     const RegisteredBlob& blob = items_.blobs()[i];
-    record.blobs.emplace(blob.name,
-                         std::string(reinterpret_cast<const char*>(this->record().blob(i)), blob.bytes));
+    record.blobs.emplace(blob.name, this->record().blob(i));
   }
   record.stall_ns = stall_ns_;
   record.drain_ns = NowNs() - drain_began_ns_;

@@ -339,12 +339,27 @@ Status Session::Load(const Order& order, Outcome* outcome) {
   for (const RegisteredBlob& blob : items_.blobs()) {
     const auto it = order.blobs.find(blob.name);
     if (it == order.blobs.end()) continue;
-    if (it->second.size() != blob.bytes) {
-      return {Code::kMismatch, "blob \"" + blob.name + "\": saved " + std::to_string(it->second.size()) +
-                                   " bytes, registered " + std::to_string(blob.bytes)};
+    const size_t saved = it->second.size();
+    if (blob.size == nullptr ? saved != blob.capacity : saved > blob.capacity) {
+      return {Code::kMismatch, "blob \"" + blob.name + "\": saved " + std::to_string(saved) +
+                                   " bytes, registered " + std::to_string(blob.capacity)};
     }
-    std::copy_n(reinterpret_cast<const std::byte*>(it->second.data()), blob.bytes, blob.data);
+    std::copy_n(reinterpret_cast<const std::byte*>(it->second.data()), saved, blob.data);
+    if (blob.size != nullptr) *blob.size = saved;
   }
+  saved_blobs_ = order.merged_blobs;
+  return OkStatus();
+}
+
+Status Session::SavedBlob(const std::string& name, int member, std::string_view* bytes) const {
+  *bytes = {};
+  const bool known = std::any_of(items_.blobs().begin(), items_.blobs().end(), [&](const RegisteredBlob& blob) {
+    return blob.name == name && blob.policy == CAIRN_BLOB_MERGE;
+  });
+  if (!known) return {Code::kInvalid, "cairn_saved_blob: \"" + name + "\" is no blob of CAIRN_BLOB_MERGE"};
+  const auto it = saved_blobs_.find(name);
+  if (it != saved_blobs_.end() && member >= 0 && static_cast<size_t>(member) < it->second.size())
+    *bytes = it->second[static_cast<size_t>(member)];
   return OkStatus();
 }
 
@@ -403,6 +418,7 @@ void Session::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
   if (status.ok()) {
     const SnapshotStamp stamp{label_, count_.load(), order.mode == agreement::Mode::kFinal};
     lock.unlock();
+    if (collect_) collect_();
     status = saver_->Copy(stamp);
     lock.lock();
     if (partner_ && status.ok()) {

@@ -12,10 +12,14 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/agreement/member.h"
 #include "runtime/bulk/address_book.h"
@@ -50,6 +54,9 @@ class Session {
   static Result<Pointer> Open(const std::string& name, const Bootstrap& boot);
 
   Items& items() { return items_; }
+  // Bytes of a merged blob, of a member of the life that saved; they live as long as the session.
+  Status SavedBlob(const std::string& name, int member, std::string_view* bytes) const;
+  void OnCopy(std::function<void()> collect) { collect_ = std::move(collect); }  // see cairn_on_copy
   bool restored() const { return started_; }  // Restore has returned OK
 
   Result<cairn_report> Restore();
@@ -130,6 +137,8 @@ class Session {
   int64_t label_ = 0;
   bool started_ = false;
   bool quiet_ = false;
+  std::map<std::string, std::vector<std::string>> saved_blobs_;  // merged ones, by name, then member
+  std::function<void()> collect_;
 
   // Shared without a lock.
   std::atomic<int64_t> count_{0};       // of Step calls, over all lives

@@ -17,6 +17,7 @@ constexpr size_t kFixedHeadBytes = 16;  // magic, version, size of the head
 // The stamp, from the end of the head.
 constexpr size_t kLabelAt = 0, kCountAt = 8, kFinalAt = 16;
 constexpr size_t kStampBytes = 24;
+constexpr size_t kCountBytes = 8;  // how many of a blob's bytes count; before them
 
 Status Damage(const std::string& what) { return {Code::kDamage, "record: " + what}; }
 
@@ -35,7 +36,7 @@ std::string EncodeHead(const RecordShape& shape) {
   AppendText(table, shape.run_id);
   AppendLittleEndian<uint32_t>(table, static_cast<uint32_t>(shape.blobs.size()));
   for (const RecordShape::Blob& blob : shape.blobs) {
-    AppendLittleEndian<uint64_t>(table, blob.bytes);
+    AppendLittleEndian<uint64_t>(table, blob.capacity);
     AppendText(table, blob.name);
   }
   std::string head(kRecordMagic);
@@ -74,7 +75,7 @@ class Cursor {
 
 uint64_t SlotRecord::BytesFor(const RecordShape& shape) {
   uint64_t bytes = EncodeHead(shape).size() + kStampBytes;
-  for (const RecordShape::Blob& blob : shape.blobs) bytes += blob.bytes;
+  for (const RecordShape::Blob& blob : shape.blobs) bytes += kCountBytes + blob.capacity;
   return bytes;
 }
 
@@ -85,7 +86,7 @@ SlotRecord::SlotRecord(std::byte* bytes, const RecordShape& shape) {
   std::byte* at = stamp_ + kStampBytes;
   for (const RecordShape::Blob& blob : shape.blobs) {
     blobs_.push_back(at);
-    at += blob.bytes;
+    at += kCountBytes + blob.capacity;
   }
 }
 
@@ -94,6 +95,17 @@ void SlotRecord::Stamp(const SnapshotStamp& stamp) const {
   std::memcpy(stamp_ + kLabelAt, &stamp.label, sizeof stamp.label);
   std::memcpy(stamp_ + kCountAt, &stamp.count, sizeof stamp.count);
   std::memcpy(stamp_ + kFinalAt, &final, sizeof final);
+}
+
+void SlotRecord::StoreBlob(size_t i, const std::byte* data, uint64_t bytes) const {
+  std::memcpy(blobs_[i], &bytes, kCountBytes);
+  if (bytes > 0) std::memcpy(blobs_[i] + kCountBytes, data, bytes);
+}
+
+std::string_view SlotRecord::blob(size_t i) const {
+  uint64_t bytes = 0;
+  std::memcpy(&bytes, blobs_[i], kCountBytes);
+  return {reinterpret_cast<const char*>(blobs_[i]) + kCountBytes, bytes};
 }
 
 Result<RecordContent> DecodeSlotRecord(std::string_view bytes) {
@@ -119,8 +131,11 @@ Result<RecordContent> DecodeSlotRecord(std::string_view bytes) {
   content.run_id = table.Text();
   const auto count = table.Number<uint32_t>();
   for (uint32_t i = 0; i < count && table.ok() && data.ok(); ++i) {
+    const auto bytes = data.Number<uint64_t>();
     const std::string_view blob = data.Take(table.Number<uint64_t>());
-    content.blobs.emplace(table.Text(), blob);
+    const std::string_view name = table.Text();
+    if (bytes > blob.size()) return Damage("blob \"" + std::string(name) + "\" is longer than its room");
+    content.blobs.emplace(name, blob.substr(0, bytes));
   }
   if (!table.at_end()) return Damage("its head is no table of blobs");
   if (!data.at_end()) return Damage("its size does not fit its blobs");

@@ -29,7 +29,7 @@ struct SnapshotStamp {
 struct RecordShape {
   struct Blob {
     std::string name;
-    uint64_t bytes = 0;
+    uint64_t capacity = 0;
   };
   std::string run_id;
   std::vector<Blob> blobs;
@@ -45,7 +45,9 @@ class SlotRecord {
 
   // At the boundary: neither allocates, locks nor calls the system.
   void Stamp(const SnapshotStamp& stamp) const;
-  std::byte* blob(size_t i) const { return blobs_[i]; }
+  void StoreBlob(size_t i, const std::byte* data, uint64_t bytes) const;  // as many as its capacity at most
+
+  std::string_view blob(size_t i) const;
 
  private:
   std::byte* stamp_;

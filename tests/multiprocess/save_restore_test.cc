@@ -64,6 +64,17 @@ void SaveThenKill(const std::string& dir, int ranks, int64_t at, const std::vect
   ASSERT_TRUE(step.Join());
 }
 
+TEST_F(SaveRestore, EveryMemberSeesWhatAllNotedOfThemselvesAtTheBoundaryOfTheSave) {
+  SaveThenKill(dir_, 4, 20);
+  const std::string step = std::to_string(Committed(dir_).front().id.step);
+  Step resumed({.ranks = 3, .dir = dir_, .args = kArgs, .restart = 1});
+  ASSERT_TRUE(resumed.Join()) << resumed.Log();
+  for (int r = 0; r < 3; ++r) {
+    for (const std::string member : {"0", "1", "2", "3"})
+      EXPECT_THAT(resumed.rank(r).Out(), HasSubstr("note " + member + " of " + member + " at " + step + "\n"));
+  }
+}
+
 TEST_F(SaveRestore, ResumesWithAnyNumberOfRanksToTheSameBits) {
   const std::string expected = UndisturbedHash(kArgs);
   for (const int64_t at : {20, 21}) {

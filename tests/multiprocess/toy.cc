@@ -3,8 +3,8 @@
 //
 // Prints lines on stdout: "open 0|CODE text", "restore 0|CODE text", "resumed STEP finished", "hash HEX" (xor over this rank's elements, so
 // that the xor over all ranks is that of the whole array), "done CODE", "handler NANOSECONDS" (since 1970, when its own SIGTERM handler ran),
-// "leaving STEP", "replica HEX" (of the array that all ranks hold), "read BYTES" (that the kernel counted in cairn_restore: reads of files).
-// Options are in the struct below.
+// "leaving STEP", "replica HEX" (of the array that all ranks hold), "read BYTES" (that the kernel counted in cairn_restore: reads of files),
+// "note MEMBER of MEMBER at STEP" (what each member of the life before noted of itself when it was saved). Options are in the struct below.
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -76,6 +76,20 @@ bool HoldsAttempt(const std::string& dir) {
   }
   return false;
 }
+
+// What a rank only puts together when it is about to be saved; its length changes.
+struct Note {
+  int64_t rank = 0, step = 0;
+  char text[64];
+  size_t size = 0;
+
+  static void Write(void* user) {
+    auto* note = static_cast<Note*>(user);
+    note->size = static_cast<size_t>(std::snprintf(note->text, sizeof note->text, "of %lld at %lld",
+                                                   static_cast<long long>(note->rank),
+                                                   static_cast<long long>(note->step)));
+  }
+};
 
 uint64_t Mix(uint64_t x) {
   x ^= x >> 33;
@@ -226,6 +240,10 @@ int main(int argc, char** argv) {
   replicated.pieces = &table;
   if (o.replica > 0) cairn_add_array(session, "replica", &replicated);
   cairn_add_blob(session, "seed", &seed, sizeof seed, o.blob_policy);
+  static Note note;
+  note.rank = rank;
+  cairn_add_sized_blob(session, "note", note.text, sizeof note.text, &note.size, CAIRN_BLOB_MERGE);
+  cairn_on_copy(session, Note::Write, &note);
 
   AwaitFile(o.restore_file);
   cairn_report report{};
@@ -244,12 +262,19 @@ int main(int argc, char** argv) {
   if (report.items_reset > 0 || report.restored == 0) seed = 1000 + static_cast<uint64_t>(rank);
   std::printf("resumed %lld %d seed %llu\n", static_cast<long long>(report.step), report.finished,
               static_cast<unsigned long long>(seed));
+  for (int member = 0; member < report.world_size_saved; ++member) {
+    const void* text = nullptr;
+    size_t size = 0;
+    cairn_saved_blob(session, "note", member, &text, &size);
+    std::printf("note %d %.*s\n", member, static_cast<int>(size), static_cast<const char*>(text));
+  }
   AwaitFile(o.wait_file);
 
   for (int64_t step = report.step; step < o.steps; ++step) {
     for (double& x : u) x = std::fma(x, 1.0000001, 1e-9 * static_cast<double>(step));
     time += 0.5;
     for (double& x : replica) x += 0.25;
+    note.step = step + 1;
     if (o.step_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(o.step_us));
     const int64_t done = step + 1;
     if (rank == 0) {

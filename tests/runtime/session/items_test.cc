@@ -70,14 +70,14 @@ TEST(Items, RefusesWhatCannotBeSavedNamingTheItem) {
   EXPECT_EQ(items.AddArray("", Array(1, {4}, &good)).code(), Code::kInvalid);
   ASSERT_TRUE(items.AddArray("u", Array(1, {4}, &good)).ok());
   EXPECT_THAT(items.AddArray("u", Array(1, {4}, &good)).message(), HasSubstr("added twice"));
-  EXPECT_THAT(items.AddBlob("b", data, 65537, CAIRN_BLOB_DROP).message(), HasSubstr("at most 64 KiB"));
+  EXPECT_THAT(items.AddBlob("b", data, 65537, nullptr, CAIRN_BLOB_DROP).message(), HasSubstr("at most 64 KiB"));
 }
 
 TEST(Items, UpdateMovesAPieceOrABlob) {
   double data[4], other[4];
   cairn_piece piece{.offset = {0}, .extent = {4}, .stride = {}, .data = data};
   Items items;
-  ASSERT_TRUE(items.AddBlob("rng", data, 8, CAIRN_BLOB_DROP).ok());
+  ASSERT_TRUE(items.AddBlob("rng", data, 8, nullptr, CAIRN_BLOB_DROP).ok());
   ASSERT_TRUE(items.AddArray("u", Array(1, {4}, &piece)).ok());
   EXPECT_EQ(*items.Find("u"), 1);
   ASSERT_TRUE(items.Update(1, 0, other).ok());

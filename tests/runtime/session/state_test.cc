@@ -26,7 +26,7 @@ std::string Share(int64_t first, int64_t rows, int64_t rows_total, int dtype = C
   array.pieces = &piece;
   Items items;
   EXPECT_TRUE(items.AddArray("u", array).ok());
-  EXPECT_TRUE(items.AddBlob("rng", data, 4, policy).ok());
+  EXPECT_TRUE(items.AddBlob("rng", data, 4, nullptr, policy).ok());
   return EncodeShare(items);
 }
 

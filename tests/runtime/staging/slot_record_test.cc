@@ -8,12 +8,12 @@ namespace cairn {
 namespace {
 
 std::string Record() {
-  const RecordShape shape{"0123456789abcdef", {{"seed", 4}, {"empty", 0}, {"rng", 3}}};
+  const RecordShape shape{"0123456789abcdef", {{"seed", 4}, {"empty", 0}, {"rng", 5}}};
   std::vector<std::byte> memory(SlotRecord::BytesFor(shape));
   const SlotRecord record(memory.data(), shape);
   record.Stamp({.label = -7, .count = 42, .final = true});
-  std::memcpy(record.blob(0), "abcd", 4);
-  std::memcpy(record.blob(2), "xyz", 3);
+  record.StoreBlob(0, reinterpret_cast<const std::byte*>("abcd"), 4);
+  record.StoreBlob(2, reinterpret_cast<const std::byte*>("xyz"), 3);
   return {reinterpret_cast<const char*>(memory.data()), memory.size()};
 }
 
@@ -29,12 +29,15 @@ TEST(SlotRecord, GivesBackWhatWasStored) {
 TEST(SlotRecord, LiesAsThePageSays) {
   const std::string bytes = Record();
   // 16 + (4 + 16) + 4 + 3 × 12 + 12 of names + 16 for the head, then the stamp and the blobs.
-  ASSERT_EQ(bytes.size(), 104u + 24 + 7);
+  ASSERT_EQ(bytes.size(), 104u + 24 + (8 + 4) + 8 + (8 + 5));
   EXPECT_EQ(bytes.substr(0, 8), "CAIRNREC");
   EXPECT_EQ(bytes.substr(8, 8), std::string("\1\0\0\0\x68\0\0\0", 8));
   EXPECT_EQ(bytes.substr(104, 24),
             std::string("\xf9\xff\xff\xff\xff\xff\xff\xff\x2a\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 24));
-  EXPECT_EQ(bytes.substr(128), "abcdxyz");
+  EXPECT_EQ(bytes.substr(128), std::string("\4\0\0\0\0\0\0\0abcd"
+                                           "\0\0\0\0\0\0\0\0"
+                                           "\3\0\0\0\0\0\0\0xyz\0\0",
+                                           33));
 }
 
 TEST(SlotRecord, RefusesEveryLengthButItsOwnAndEveryChangeOfItsHead) {
@@ -47,6 +50,12 @@ TEST(SlotRecord, RefusesEveryLengthButItsOwnAndEveryChangeOfItsHead) {
     changed[at] = static_cast<char>(changed[at] ^ 1);
     EXPECT_EQ(DecodeSlotRecord(changed).status().code(), Code::kDamage) << at;
   }
+}
+
+TEST(SlotRecord, RefusesABlobThatIsLongerThanItsRoom) {
+  std::string bytes = Record();
+  bytes[128] = 5;
+  EXPECT_EQ(DecodeSlotRecord(bytes).status().message(), "record: blob \"seed\" is longer than its room");
 }
 
 TEST(LayoutFile, GivesBackItsContentAndRefusesAnyOther) {
