@@ -101,6 +101,7 @@ Status Items::AddArray(std::string_view name, const cairn_array& array) {
     return Wrong(name, "cairn_array.struct_size is not sizeof(cairn_array)");
   CAIRN_ASSIGN_OR_RETURN(RegisteredArray item,
                          MakeArray(name, array.dtype, array.order, array.ndim, array.shape));
+  item.optional = array.optional != 0;
   if (array.piece_count < 0 || (array.piece_count > 0 && array.pieces == nullptr))
     return Wrong(name, "pieces are missing");
   for (int p = 0; p < array.piece_count; ++p) {
@@ -118,6 +119,7 @@ Status Items::AddFlat(std::string_view name, const cairn_flat& flat) {
     return Wrong(name, "cairn_flat.struct_size is not sizeof(cairn_flat)");
   CAIRN_ASSIGN_OR_RETURN(RegisteredArray item,
                          MakeArray(name, flat.dtype, flat.order, flat.ndim, flat.shape));
+  item.optional = flat.optional != 0;
   if (flat.range_count < 0 || (flat.range_count > 0 && flat.ranges == nullptr))
     return Wrong(name, "ranges are missing");
   const int64_t elements = item.spec.shape.Product(), element_bytes = DTypeBytes(item.spec.dtype);
@@ -149,8 +151,8 @@ size_t RegisteredArray::PieceAt(uint32_t ordinal) const {
 
 Status Items::AddBlob(std::string_view name, void* data, size_t capacity, size_t* size, int policy) {
   CAIRN_RETURN_IF_ERROR(CheckName(name));
-  if (capacity > kMaxBlobBytes)
-    return Wrong(name, "a blob has at most 64 KiB; use an array of CAIRN_U8 for more");
+  if (capacity > (policy == CAIRN_BLOB_MERGE ? kMaxMergedBlobBytes : kMaxBlobBytes))
+    return Wrong(name, "a blob has at most 64 KiB, a merged one 1 MiB; use an array of CAIRN_U8 for more");
   if (data == nullptr && capacity > 0) return Wrong(name, "the blob has no address");
   if (policy < CAIRN_BLOB_REFUSE || policy > CAIRN_BLOB_MERGE) return Wrong(name, "unknown blob policy");
   by_name_.emplace(name, static_cast<int>(order_.size()));

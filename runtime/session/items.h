@@ -19,6 +19,7 @@
 namespace cairn {
 
 inline constexpr size_t kMaxBlobBytes = 64 << 10;
+inline constexpr size_t kMaxMergedBlobBytes = 1 << 20;  // of which mostly one member has much
 
 // A box of an array in this member's memory. A flat range is several of them.
 struct LocalPiece {
@@ -31,6 +32,7 @@ struct LocalPiece {
 
 struct RegisteredArray {
   ArraySpec spec;
+  bool optional = false;  // other members may leave it out
   std::vector<LocalPiece> pieces;
   uint32_t registered = 0;  // how many the program gave
 

@@ -122,10 +122,11 @@ typedef struct cairn_array {
   int64_t shape[CAIRN_MAX_DIMS]; /* the global shape, elements */
   int piece_count;               /* pieces of this member; 0 = it holds none, yet knows the array */
   const cairn_piece* pieces;
+  int optional; /* 1: members that hold nothing of it may leave it out (stages of a pipeline, partitions of an optimizer) */
 } cairn_array;
 
-/* Adds an array to the state, before cairn_restore. Every member adds every array, with the same dtype, order and global shape, and its own
- * pieces; together the pieces must cover the array. Equal pieces on several members are replicas: they must hold equal bytes, and are
+/* Adds an array to the state, before cairn_restore. Every member adds every array (but for optional ones), with the same dtype, order and global shape,
+ * and its own pieces; together the pieces must cover the array. Equal pieces on several members are replicas: they must hold equal bytes, and are
  * written once. name: UTF-8, unique, not empty, without '\0'. */
 CAIRN_API int cairn_add_array(cairn_session* session, const char* name, const cairn_array* array);
 

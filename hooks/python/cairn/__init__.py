@@ -1,0 +1,22 @@
+"""Checkpoint and restart for Slurm jobs.
+
+A program started by ``srun --checkpoint`` is saved on preemption, time limit, interval or request, and resumes on whatever nodes and number of
+ranks it gets next. Started without, every call is a cheap no-op: no second code path is needed.
+
+    import cairn
+    session = cairn.Session()
+    session.add("u", u, shape=(1024, 512), offset=(rank * rows, 0))   # a NumPy array or anything with DLPack: this rank's part of "u"
+    report = session.restore()
+    for step in range(report.step, steps):
+        compute(u)
+        session.step(step + 1)
+    session.finalize()
+
+For PyTorch see `cairn.torch.attach`. Needs nothing but the standard library; the runtime (libcairn.so) is found by way of srun's environment.
+"""
+from cairn.errors import Busy, Damage, Error, Invalid, Mismatch, PeerGone, Timeout
+from cairn.memory import Piece
+from cairn.session import Report, Session
+
+__all__ = ["Busy", "Damage", "Error", "Invalid", "Mismatch", "PeerGone", "Piece", "Report", "Session", "Timeout"]
+__version__ = "0.1.0"

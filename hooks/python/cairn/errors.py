@@ -1,0 +1,41 @@
+"""What Cairn's calls raise. The text says what, which, why, and what to do."""
+
+
+class Error(Exception):
+    """Any error of Cairn. `code` is CAIRN_E_* of cairn.h."""
+
+    code = 0
+
+
+class Invalid(Error):
+    """An argument is wrong, or the call does not fit here."""
+
+
+class Mismatch(Error):
+    """The program's items and the checkpoint's differ: do not run on."""
+
+
+class Busy(Error):
+    """The directory belongs to another live job or step."""
+
+
+class Damage(Error):
+    """No checkpoint without damage is left."""
+
+
+class Timeout(Error):
+    """A bound has passed."""
+
+
+class PeerGone(Error):
+    """A member has gone."""
+
+
+_KINDS = {-1: Invalid, -2: Mismatch, -3: Busy, -5: Damage, -6: Timeout, -7: PeerGone, -8: MemoryError, -9: Invalid}
+
+
+def of(code: int, text: str) -> Exception:
+    """The exception for a code of cairn.h."""
+    error = _KINDS.get(code, Error)(text)
+    error.code = code
+    return error

@@ -1,0 +1,73 @@
+"""The C interface (cairn.h) by ctypes, which releases the interpreter lock for the time of each call.
+
+Looked for in this order: what the process has loaded already (the shim of `srun --checkpoint`, or a program that links it), the file that
+CAIRN_LIBRARY names, libcairn.so where the loader finds it. Where there is none, `load` returns None and sessions are no-ops.
+"""
+import ctypes
+import functools
+import os
+from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from typing import Optional
+
+ABI_VERSION = 1
+MAX_DIMS = 8
+Dims = c_int64 * MAX_DIMS
+Collect = ctypes.CFUNCTYPE(None, c_void_p)
+
+
+class OpenOptions(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("rank", c_int), ("world_size", c_int)]
+
+
+class PieceStruct(ctypes.Structure):
+    _fields_ = [("offset", Dims), ("extent", Dims), ("stride", Dims), ("data", c_void_p)]
+
+
+class ArrayStruct(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("dtype", c_int), ("order", c_int), ("ndim", c_int), ("shape", Dims), ("piece_count", c_int),
+                ("pieces", POINTER(PieceStruct)), ("optional", c_int)]
+
+
+class ReportStruct(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("restored", c_int), ("step", c_int64), ("label", c_int64), ("world_size_saved", c_int),
+                ("items_loaded", c_int), ("items_reset", c_int), ("finished", c_int)]
+
+
+_FUNCTIONS = {
+    "cairn_last_error": (c_char_p, []),
+    "cairn_abi_version": (c_int, []),
+    "cairn_open": (c_int, [POINTER(OpenOptions), POINTER(c_void_p)]),
+    "cairn_active": (c_int, [c_void_p]),
+    "cairn_add_array": (c_int, [c_void_p, c_char_p, POINTER(ArrayStruct)]),
+    "cairn_add_sized_blob": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t, POINTER(c_size_t), c_int]),
+    "cairn_saved_blob": (c_int, [c_void_p, c_char_p, c_int, POINTER(c_void_p), POINTER(c_size_t)]),
+    "cairn_on_copy": (c_int, [c_void_p, Collect, c_void_p]),
+    "cairn_update_item": (c_int, [c_void_p, c_int, c_int, c_void_p]),
+    "cairn_restore": (c_int, [c_void_p, POINTER(ReportStruct)]),
+    "cairn_step": (c_int, [c_void_p, c_int64]),
+    "cairn_quiet_begin": (c_int, [c_void_p]),
+    "cairn_quiet_end": (c_int, [c_void_p]),
+    "cairn_save": (c_int, [c_void_p, c_char_p]),
+    "cairn_wait": (c_int, [c_void_p, c_int]),
+    "cairn_finalize": (c_int, [POINTER(c_void_p)]),
+}
+
+
+@functools.lru_cache(maxsize=None)
+def load() -> Optional[ctypes.CDLL]:
+    """The library, its functions declared; None where there is none."""
+    for path in (None, os.environ.get("CAIRN_LIBRARY"), "libcairn.so"):
+        try:
+            library = ctypes.CDLL(path)
+            library.cairn_open
+        except (OSError, AttributeError):
+            continue
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+        found = library.cairn_abi_version()
+        if found != ABI_VERSION:
+            raise ImportError(f"libcairn.so has interface version {found}, this package speaks {ABI_VERSION}: "
+                              "install the package that came with the cluster's Cairn")
+        return library
+    return None

@@ -1,0 +1,91 @@
+"""Memory that Cairn saves from and restores into: pieces of arrays, and where NumPy arrays and DLPack tensors lie. Nothing is copied here."""
+import ctypes
+import dataclasses
+from typing import Any, Optional, Sequence, Tuple
+
+# Names as safetensors spells them; values as CAIRN_* in cairn.h.
+DTYPES = {name: value for value, name in enumerate(
+    ("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "I16", "U16", "F16", "BF16", "I32", "U32", "F32", "F64", "I64", "U64", "C64"))}
+
+
+@dataclasses.dataclass
+class Piece:
+    """A box of a global array in this rank's memory.
+
+    offset, extent  elements, one number a dimension
+    data            address of the box's first element
+    stride          elements between neighbours, one number a dimension; None = dense in row-major order
+    """
+
+    offset: Tuple[int, ...]
+    extent: Tuple[int, ...]
+    data: int
+    stride: Optional[Tuple[int, ...]] = None
+
+
+def describe(value: Any) -> Tuple[str, Tuple[int, ...], Optional[Tuple[int, ...]], int]:
+    """(dtype, shape, strides in elements or None, address) of a NumPy array, or of anything in CPU memory that speaks DLPack."""
+    interface = getattr(value, "__array_interface__", None)
+    if interface is not None:
+        return _describe_numpy(interface)
+    if hasattr(value, "__dlpack__"):
+        return _describe_dlpack(value)
+    raise TypeError(f"{type(value).__name__} is neither a NumPy array nor a DLPack tensor: give its address in a cairn.Piece")
+
+
+_NUMPY = {"b1": "BOOL", "u1": "U8", "i1": "I8", "i2": "I16", "u2": "U16", "f2": "F16", "i4": "I32", "u4": "U32", "f4": "F32", "f8": "F64",
+          "i8": "I64", "u8": "U64", "c8": "C64"}
+
+
+def _describe_numpy(interface):
+    kind, item = interface["typestr"][1:], int(interface["typestr"][2:])
+    if interface["typestr"][0] == ">" or kind not in _NUMPY:
+        raise TypeError(f"Cairn has no dtype for NumPy's {interface['typestr']}")
+    address, read_only = interface["data"]
+    if read_only:
+        raise ValueError("the array is read-only: a restore could not fill it")
+    strides = interface.get("strides")
+    if strides is not None:
+        if any(stride % item for stride in strides):
+            raise ValueError("the array's strides are no multiples of its element's size")
+        strides = tuple(stride // item for stride in strides)
+    return _NUMPY[kind], tuple(interface["shape"]), strides, address
+
+
+class _Device(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int32), ("id", ctypes.c_int32)]
+
+
+class _DType(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _Tensor(ctypes.Structure):  # DLTensor of dlpack.h, at the head of DLManagedTensor
+    _fields_ = [("data", ctypes.c_void_p), ("device", _Device), ("ndim", ctypes.c_int32), ("dtype", _DType),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+_DLPACK = {(0, 8): "I8", (0, 16): "I16", (0, 32): "I32", (0, 64): "I64", (1, 8): "U8", (1, 16): "U16", (1, 32): "U32", (1, 64): "U64",
+           (2, 16): "F16", (2, 32): "F32", (2, 64): "F64", (4, 16): "BF16", (5, 64): "C64", (6, 8): "BOOL", (10, 8): "F8_E4M3",
+           (12, 8): "F8_E5M2"}
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def _describe_dlpack(value):
+    if value.__dlpack_device__()[0] not in (1, 3):  # the CPU's memory, and what CUDA has pinned of it
+        raise TypeError("the tensor does not lie in CPU memory")
+    capsule = value.__dlpack__()
+    tensor = _Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    key = (tensor.dtype.code, tensor.dtype.bits)
+    if tensor.dtype.lanes != 1 or key not in _DLPACK:
+        raise TypeError(f"Cairn has no dtype for DLPack's code {key[0]} with {key[1]} bits")
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
+    return _DLPACK[key], shape, strides, (tensor.data or 0) + tensor.byte_offset
+
+
+def padded(values: Optional[Sequence[int]], dims):
+    """As a fixed-size C array."""
+    return dims(*(values or ()))

@@ -1,0 +1,148 @@
+"""The state of an optimizer: tensors by the name of their parameter, the rest and all groups' hyperparameters as plain values.
+
+Optimizers make their state in their first step; a checkpoint has to go somewhere before. So `State` lets the optimizer make it in a step that changes
+nothing, and takes it back when there is nothing to restore: what a fresh run does is not touched.
+"""
+import collections
+import contextlib
+from typing import Any, Callable, Dict, Iterator, List, Tuple
+
+import torch
+
+from cairn.torch.model import Part
+from cairn.torch.placement import Placement, local_of, place
+
+Names = Dict[int, List[Tuple[str, Placement, torch.Tensor]]]
+
+
+class State:
+    """names: by id of the parameter, from model.parts_of. Parameters that belong to no attached model have the names "group.<i>.<j>"."""
+
+    def __init__(self, name: str, optimizer: torch.optim.Optimizer, names: Names):
+        # ZeroRedundancyOptimizer keeps this rank's partition in a plain optimizer inside; the other ranks keep theirs.
+        self.inner = getattr(optimizer, "optim", None) if type(optimizer).__name__ == "ZeroRedundancyOptimizer" else optimizer
+        self.name = name
+        self.outer = optimizer
+        self.spread = self.inner is not optimizer
+        self.names = dict(names)
+        for i, group in enumerate(self.inner.param_groups):
+            for j, parameter in enumerate(group["params"]):
+                self.names.setdefault(id(parameter), [(f"group.{i}.{j}", place(parameter), parameter)])
+        self.before = {parameter: dict(state) for parameter, state in self.inner.state.items()}
+        self.made = self._make()
+        self.spare = {parameter: dict(state) for parameter, state in self.inner.state.items()}
+
+    def parameters(self) -> Iterator[torch.nn.Parameter]:
+        for group in self.inner.param_groups:
+            yield from group["params"]
+
+    def _make(self) -> bool:
+        """Has the optimizer make its state; whether that could be done. Those that need a closure (LBFGS) cannot, and are saved as plain values."""
+        if isinstance(self.inner, torch.optim.LBFGS):
+            return False
+        if all(parameter in self.inner.state or not parameter.requires_grad for parameter in self.parameters()):
+            return True
+        with _harmless(self.inner, list(self.parameters())):
+            type(self.inner).step(self.inner)
+        return True
+
+    def discard(self) -> None:
+        """There was nothing to restore: the optimizer is as it came."""
+        self.inner.state.clear()
+        self.inner.state.update(self.before)
+
+    def parts(self) -> List[Part]:
+        out = []
+        for parameter, key, tensor in self._tensors(self.spare):
+            for name, placement, _ in self.names[id(parameter)]:
+                alike = local_of(tensor).shape == local_of(parameter).shape
+                where = placement if alike else place(tensor)
+                out.append(Part(f"{self.name}.state.{name}.{key}", tensor.dtype, where,
+                                lambda p=parameter, k=key: local_of(self._now(p, k))))
+        return out
+
+    def _tensors(self, state) -> Iterator[Tuple[torch.nn.Parameter, str, torch.Tensor]]:
+        if not self.made:
+            return
+        for parameter in self.parameters():
+            for key, value in state.get(parameter, {}).items():
+                if isinstance(value, torch.Tensor):
+                    yield parameter, key, value
+
+    def _now(self, parameter, key) -> torch.Tensor:
+        state = self.inner.state.get(parameter, {})
+        value = state.get(key)
+        return value if isinstance(value, torch.Tensor) else self.spare[parameter][key]
+
+    # ---- plain values ----
+
+    def values(self) -> Dict[str, Any]:
+        """What is no tensor of its parameter: scalars by name, absent state, hyperparameters of all groups."""
+        scalars, absent = {}, []
+        for parameter in self.parameters():
+            state = self.inner.state.get(parameter)
+            name = self.names[id(parameter)][0][0]
+            if not state:
+                if self.made and self.spare.get(parameter):
+                    absent.append(name)
+                continue
+            plain = {key: value for key, value in state.items() if not (self.made and isinstance(value, torch.Tensor))}
+            if plain:
+                scalars[name] = plain
+        groups = [{"of": [self.names[id(p)][0][0] for p in group["params"]], **{k: v for k, v in group.items() if k != "params"}}
+                  for group in self.outer.param_groups if all(id(p) in self.names for p in group["params"])]
+        return {"scalars": scalars, "absent": absent, "groups": groups}
+
+    def load(self, values: Dict[str, Any]) -> None:
+        absent = set(values["absent"])
+        for parameter in self.parameters():
+            name = self.names[id(parameter)][0][0]
+            if name in absent:
+                self.inner.state.pop(parameter, None)
+            elif name in values["scalars"]:
+                self.inner.state.setdefault(parameter, {}).update(values["scalars"][name])
+        by_member = {name: group for group in values["groups"] for name in group["of"]}
+        for optimizer in {id(self.outer): self.outer, id(self.inner): self.inner}.values():
+            for i, group in enumerate(optimizer.param_groups):
+                saved = next((by_member[self.names[id(p)][0][0]] for p in group["params"]
+                              if id(p) in self.names and self.names[id(p)][0][0] in by_member), None)
+                if saved is None and not group["params"] and i < len(values["groups"]):
+                    saved = values["groups"][i]
+                for key, value in (saved or {}).items():
+                    if key == "of":
+                        continue
+                    if isinstance(group.get(key), torch.Tensor) and isinstance(value, torch.Tensor):
+                        group[key].copy_(value)
+                    else:
+                        group[key] = value
+
+
+@contextlib.contextmanager
+def _harmless(optimizer: torch.optim.Optimizer, parameters) -> Iterator[None]:
+    """Inside, a step changes neither parameters nor gradients, learning rates, hooks or random generators."""
+    hooks = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+    kept_hooks = {name: getattr(optimizer, name) for name in hooks if hasattr(optimizer, name)}
+    grads = [parameter.grad for parameter in parameters]
+    rates = [group["lr"] for group in optimizer.param_groups if "lr" in group]
+    values = [parameter.detach().clone() for parameter in parameters]
+    generator = torch.get_rng_state()
+    try:
+        for name in kept_hooks:
+            setattr(optimizer, name, collections.OrderedDict())
+        for parameter in parameters:
+            if parameter.requires_grad:
+                parameter.grad = torch.zeros_like(parameter)
+        for group in optimizer.param_groups:
+            if "lr" in group:
+                group["lr"] = torch.zeros_like(group["lr"]) if isinstance(group["lr"], torch.Tensor) else 0.0
+        yield
+    finally:
+        torch.set_rng_state(generator)
+        for name, kept in kept_hooks.items():
+            setattr(optimizer, name, kept)
+        with torch.no_grad():
+            for parameter, grad, value in zip(parameters, grads, values):
+                parameter.grad = grad
+                parameter.copy_(value)
+        for group, rate in zip((g for g in optimizer.param_groups if "lr" in g), rates):
+            group["lr"] = rate

@@ -1,0 +1,267 @@
+"""Run: a training loop that is saved and resumed. `attach` makes one."""
+import random
+import sys
+import traceback
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+
+import torch
+from torch import nn
+
+from cairn.memory import Piece
+from cairn.session import Policy, Report, Session
+from cairn.torch import codec
+from cairn.torch.model import Part, parts_of
+from cairn.torch.optimizer import State
+from cairn.torch.placement import DTYPES
+
+_VALUES = "torch.values"
+_LOCAL = "torch.local"
+_MAX_VALUES = 1 << 20
+_MAX_LOCAL = 1 << 16
+_attached: Dict[str, "Run"] = {}
+
+
+def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[None, torch.optim.Optimizer, Mapping[str, torch.optim.Optimizer]] = None,
+           scheduler: Any = None, loader: Any = None, scaler: Any = None, extra: Optional[Mapping[str, Any]] = None, *, name: str = "main") -> "Run":
+    """Registers everything that makes up the training's state, restores it if there is something to restore, and returns the handle. Collective.
+
+    model, optimizer  one, or a dict of them by name. Wrap the model (DDP, FSDP, fully_shard, tensor parallel) before
+    scheduler         one, or a list or dict: anything with state_dict() and load_state_dict()
+    loader            a loader that keeps its own place (state_dict); for others Run.batches counts
+    scaler            torch.amp.GradScaler
+    extra             by name: objects with state_dict() and load_state_dict(), of small plain values; rank 0's are saved
+    name              of the session: one for each attached loop of a program
+
+    Random generators of Python, NumPy and PyTorch are saved too; they are each rank's own, and left as they are when the number of ranks changed.
+    A second call with the same name gives the same handle. Raises `cairn.Mismatch` when checkpoint and program differ: no rank may run on then.
+    """
+    if name not in _attached:
+        _attached[name] = Run(name, _by_name(model, "model"), _by_name(optimizer, "optim"), _by_name(scheduler, "scheduler"), loader, scaler,
+                              dict(extra or {}))
+    return _attached[name]
+
+
+def _by_name(value, single: str) -> Dict[str, Any]:
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (list, tuple)):
+        return {f"{single}.{i}": one for i, one in enumerate(value)}
+    return {single: value}
+
+
+class Run:
+    """The handle of an attached loop. Made by `attach`.
+
+    report      how the restore went (`cairn.Report`)
+    steps_done  boundaries so far, over all lives
+    """
+
+    def __init__(self, name, models, optimizers, schedulers, loader, scaler, extra):
+        self._name = name
+        self._session = Session(name, *_rank_and_size())
+        self._rank = _rank_and_size()[0]
+        self._loader = loader if hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict") else None
+        self._plain = {**schedulers, **({"scaler": scaler} if scaler is not None else {}), **extra}
+        for key, one in self._plain.items():
+            if not hasattr(one, "state_dict") or not hasattr(one, "load_state_dict"):
+                raise TypeError(f'"{key}" has no state_dict() and load_state_dict()')
+        parts, by_parameter = [], {}
+        for key, model in models.items():
+            own, names = parts_of(model)
+            parts += [Part(f"{key}.{part.name}", part.dtype, part.placement, part.local) for part in own]
+            by_parameter.update(names)
+        self._optimizers = [State(key, optimizer, by_parameter) for key, optimizer in optimizers.items()]
+        for state in self._optimizers:
+            parts += state.parts()
+        self._items = [_Item(self._session, part) for part in parts]
+        self._values = self._session.add_blob(_VALUES, _MAX_VALUES, Policy.MERGE)
+        self._local = self._session.add_blob(_LOCAL, _MAX_LOCAL, Policy.RESEED)
+        self._epoch = self._batch = self._skip = 0
+        self._in_body = self._counted = False
+        self._session.on_copy(self._collect)
+        self._encode()  # what cannot be saved is said now, not at the first save
+        self.report = self._session.restore()
+        self.steps_done = self.report.step
+        self._take_back()
+
+    @property
+    def restored(self) -> bool:
+        """Whether a checkpoint was loaded."""
+        return self.report.restored
+
+    @property
+    def protected(self) -> bool:
+        """Whether saves will be made."""
+        return self._session.active
+
+    # ---- the loop ----
+
+    def step(self) -> None:
+        """The end of an iteration: a boundary. Not needed in a loop over `batches`."""
+        if self._in_body and not self._counted:
+            self._batch += 1
+            self._counted = True
+        self.steps_done += 1
+        self._session.step(self.steps_done)
+
+    def epochs(self, count: int) -> Iterator[int]:
+        """Epochs that are left of `count`, by number."""
+        while self._epoch < count:
+            epoch = self._epoch
+            yield epoch
+            if self._epoch == epoch:  # the body did not go through `batches`
+                self._epoch += 1
+
+    def batches(self, loader: Optional[Iterable] = None) -> Iterator[Any]:
+        """The loader's batches, from where the run stands; asking for the next one is the boundary of the iteration before.
+
+        In the first pass after a restore, batches that were used before are passed over. With another number of ranks the count is scaled where
+        the loader's sampler splits the data over them (DistributedSampler); the order is the same only if it is seeded, as that one's is.
+        """
+        loader = self._loader if loader is None else loader
+        sampler = getattr(loader, "sampler", None)
+        if hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(self._epoch)
+        skip, self._skip = self._skip, 0
+        if skip and loader is not self._loader:
+            if hasattr(sampler, "num_replicas") and self.report.world_size_saved:
+                skip = skip * self.report.world_size_saved // sampler.num_replicas
+            self._batch = skip
+        else:
+            skip = 0
+        for i, batch in enumerate(loader):
+            if i < skip:
+                continue
+            self._in_body, self._counted = True, False
+            try:
+                yield batch
+            finally:
+                done, self._in_body = self._counted, False
+            if not done:
+                self._batch += 1
+                self.step()
+        self._epoch += 1
+        self._batch = 0
+
+    def quiet(self):
+        """``with run.quiet():`` around what leaves the state as it is (validation): a save may be made at any moment inside."""
+        return self._session.quiet()
+
+    def save(self, tag: Optional[str] = None) -> None:
+        """Asks for a save at one of the next boundaries; one rank is enough. A tagged checkpoint is never pruned."""
+        self._session.save(tag)
+
+    def wait(self, timeout: Optional[float] = None) -> None:
+        """Waits until every save that was asked for has ended. Collective, at one boundary; seconds."""
+        self._session.wait(timeout)
+
+    def finalize(self) -> None:
+        """Saves the last state, waits until it is durable, and records the run as finished. Collective."""
+        self._session.finalize()
+        _attached.pop(self._name, None)
+
+    # ---- saving ----
+
+    def _collect(self) -> None:
+        try:
+            for item in self._items:
+                item.refresh(self._session)
+            if any(item.shadow is not None for item in self._items):
+                torch.cuda.synchronize()
+            self._encode()
+        except Exception:  # nothing may pass through the C code that calls
+            traceback.print_exc(file=sys.stderr)
+
+    def _encode(self) -> None:
+        optimizers = {state.name: state.values() for state in self._optimizers}
+        values: Dict[str, Any] = {"optimizers": optimizers}
+        if self._rank in (None, 0):
+            values["plain"] = {key: one.state_dict() for key, one in self._plain.items()}
+            values["place"] = (self._epoch, self._batch)
+        else:
+            for one in optimizers.values():
+                one["groups"] = []
+        self._values.value = codec.encode(values, "the state of optimizers, schedulers and extra")
+        local = {"random": _random_state()}
+        if self._loader is not None:
+            local["loader"] = self._loader.state_dict()
+        self._local.value = codec.encode(local, "the state of generators and loader")
+
+    def _take_back(self) -> None:
+        if not self.report.restored:
+            for state in self._optimizers:
+                state.discard()
+            return
+        for item in self._items:
+            item.fill()
+        saved = [codec.decode(data) for data in self._session.saved_blobs(_VALUES, self.report.world_size_saved) if data]
+        for state in self._optimizers:
+            of_all = [one["optimizers"][state.name] for one in saved]
+            state.load({"scalars": {k: v for one in of_all for k, v in one["scalars"].items()},
+                        "absent": [name for one in of_all for name in one["absent"]],
+                        "groups": [group for one in of_all for group in one["groups"]]})
+        for key, one in self._plain.items():
+            one.load_state_dict(saved[0]["plain"][key])
+        self._epoch, self._skip = saved[0]["place"]
+        if self._local.value:  # as many ranks as then
+            local = codec.decode(self._local.value)
+            _set_random_state(local["random"])
+            if self._loader is not None and "loader" in local:
+                self._loader.load_state_dict(local["loader"])
+
+
+class _Item:
+    """A part, registered. Where its memory is not the CPU's, a copy in pinned memory stands for it."""
+
+    def __init__(self, session: Session, part: Part):
+        local = part.local()
+        self.part = part
+        self.shadow = None if local.device.type == "cpu" else torch.empty_like(local, device="cpu", pin_memory=True)
+        self.pieces = self._pieces()
+        self.base = local.data_ptr()
+        self.number = session.add_array(part.name, DTYPES[part.dtype], part.placement.shape, self.pieces, optional=True)
+
+    def _pieces(self) -> List[Piece]:
+        return self.part.placement.pieces(self.part.local() if self.shadow is None else self.shadow)
+
+    def refresh(self, session: Session) -> None:
+        if self.shadow is not None:
+            self.shadow.copy_(self.part.local(), non_blocking=True)
+            return
+        local = self.part.local()
+        if not self.pieces or local.data_ptr() == self.base:
+            return
+        for i, piece in enumerate(self._pieces()):
+            session.update(self.number, i, piece.data)
+        self.base = local.data_ptr()
+
+    def fill(self) -> None:
+        if self.shadow is not None:
+            self.part.local().copy_(self.shadow)
+
+
+def _rank_and_size() -> Tuple[Optional[int], Optional[int]]:
+    """As torch.distributed knows them; None where it is not in use, and Slurm's count."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    return None, None
+
+
+def _random_state() -> Dict[str, Any]:
+    state: Dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    if "numpy" in sys.modules:
+        state["numpy"] = sys.modules["numpy"].random.get_state()
+    if torch.cuda.is_available():
+        state["cuda"] = torch.cuda.get_rng_state_all()
+    return state
+
+
+def _set_random_state(state: Dict[str, Any]) -> None:
+    random.setstate(state["python"])
+    torch.set_rng_state(state["torch"])
+    if "numpy" in state and "numpy" in sys.modules:
+        sys.modules["numpy"].random.set_state(state["numpy"])
+    if "cuda" in state and torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all(state["cuda"])
