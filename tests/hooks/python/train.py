@@ -24,7 +24,7 @@ class Net(nn.Module):
         self.norm = nn.LayerNorm(24)
         self.hidden = nn.Linear(24, 36, bias=False)
         self.out = nn.Linear(36, 5)
-        self.scale = nn.Parameter(torch.tensor(1.0))
+        self.scale = nn.Parameter(torch.ones(1))
         self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
 
     def forward(self, x):

@@ -64,10 +64,14 @@ class State:
     def _tensors(self, state) -> Iterator[Tuple[torch.nn.Parameter, str, torch.Tensor]]:
         if not self.made:
             return
-        for parameter in self.parameters():
+        for parameter in self._held():
             for key, value in state.get(parameter, {}).items():
                 if isinstance(value, torch.Tensor):
                     yield parameter, key, value
+
+    def _held(self) -> Iterator[torch.nn.Parameter]:
+        """Parameters of which this rank has an element: FSDP1 gives the others no gradient, and the optimizer no state."""
+        return (parameter for parameter in self.parameters() if local_of(parameter).numel() > 0)
 
     def _now(self, parameter, key) -> torch.Tensor:
         state = self.inner.state.get(parameter, {})
@@ -79,7 +83,7 @@ class State:
     def values(self) -> Dict[str, Any]:
         """What is no tensor of its parameter: scalars by name, absent state, hyperparameters of all groups."""
         scalars, absent = {}, []
-        for parameter in self.parameters():
+        for parameter in self._held():
             state = self.inner.state.get(parameter)
             name = self.names[id(parameter)][0][0]
             if not state:
