@@ -1,0 +1,39 @@
+"""Lives: a Python program run as the ranks of a step, life after life. For tests."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+sys.path.insert(0, str(ROOT / "tests/fault"))
+from step import Programs, Step  # noqa: E402
+
+
+class Lives(unittest.TestCase):
+    build = ROOT / "build/release"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.programs = Programs(self.build)
+        self.programs.toy = sys.executable
+        self.count = 0
+
+    def life(self, run, ranks, *arguments):
+        """What each rank said: lists of words. `run` names the run's directory."""
+        settings = {"PYTHONPATH": str(ROOT / "hooks/python"), "SLURM_CAIRN_LIB": str(self.build.resolve() / "runtime/libcairn.so")}
+        self.count += 1
+        with Step(self.programs, self.folder / f"life{self.count}", self.folder / run, arguments, ranks, settings=settings,
+                  restart=self.count) as step:
+            self.assertTrue(step.join(300), step.log())
+            self.log = step.log()
+            self.assertEqual([process.returncode for process in step.ranks], [0] * ranks, self.log)
+            return [[line.split() for line in step.output(rank).splitlines()] for rank in range(ranks)]
+
+
+def main():
+    """python TEST.py BUILD [UNITTEST OPTION …]"""
+    Lives.build = pathlib.Path(sys.argv.pop(1))
+    unittest.main()
