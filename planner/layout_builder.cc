@@ -19,6 +19,17 @@ Result<LayoutBuilder> LayoutBuilder::Make(std::vector<ArraySpec> arrays) {
   return builder;
 }
 
+Status LayoutBuilder::AddArray(ArraySpec array) {
+  CAIRN_RETURN_IF_ERROR(CheckArray(array));
+  const auto same = std::find_if(classes_.begin(), classes_.end(), [&](const Class& c) {
+    return c.holders.empty() && arrays_[c.example].shape == array.shape;
+  });
+  class_of_.push_back(static_cast<uint32_t>(same - classes_.begin()));
+  if (same == classes_.end()) classes_.push_back({static_cast<uint32_t>(arrays_.size()), {}});
+  arrays_.push_back(std::move(array));
+  return OkStatus();
+}
+
 Status LayoutBuilder::AddRank(std::span<const uint32_t> list_of, std::span<const std::vector<Box>> lists) {
   const uint32_t rank = ranks_++;
   if (list_of.size() != arrays_.size())

@@ -19,6 +19,9 @@ class LayoutBuilder {
   // kInvalid when CheckArray refuses an array.
   static Result<LayoutBuilder> Make(std::vector<ArraySpec> arrays);
 
+  // One more array, which the ranks so far hold nothing of; a is its position. kInvalid as above.
+  Status AddArray(ArraySpec array);
+
   // The boxes of the next rank, counted from 0: array a has those of lists[list_of[a]]. Empty ones are left out, so
   // ordinals count the others. kInvalid when a box does not fit its array; the builder is of no more use then.
   Status AddRank(std::span<const uint32_t> list_of, std::span<const std::vector<Box>> lists);

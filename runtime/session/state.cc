@@ -73,6 +73,7 @@ std::string EncodeShare(const Items& items) {
   std::map<std::vector<Box>, size_t> known;
   for (const RegisteredArray& array : items.arrays()) {
     arrays.push_back(ToJson(array.spec));
+    arrays.back()["optional"] = array.optional;
     std::vector<Box> boxes;
     for (const LocalPiece& piece : array.pieces) boxes.push_back(piece.box);
     const auto [it, is_new] = known.emplace(std::move(boxes), lists.size());
@@ -93,6 +94,7 @@ Status ShareMerger::Begin(const std::string& items) {
   const json in = ParseCbor(items);
   for (const json& entry : in.at("arrays")) {
     arrays_.push_back(ToSpec(entry));
+    optional_.push_back(entry.at("optional").get<bool>());
     position_.emplace(arrays_.back().name, static_cast<uint32_t>(arrays_.size() - 1));
   }
   blobs_ = ToBlobs(in.at("blobs"));
@@ -101,23 +103,35 @@ Status ShareMerger::Begin(const std::string& items) {
   return OkStatus();
 }
 
-// Puts the lists of a rank that registered the same items in another order into rank 0's order.
-Status ShareMerger::Match(const std::string& items, size_t rank, std::vector<uint32_t>* list_of) const {
+// Puts the lists of a rank that registered other items than rank 0, or in another order, into the order of arrays_.
+Status ShareMerger::Match(const std::string& items, size_t rank, std::vector<uint32_t>* list_of,
+                          std::vector<std::vector<Box>>* lists) {
   const json in = ParseCbor(items);
   std::vector<std::optional<uint32_t>> ordered(arrays_.size());
   for (size_t i = 0; i < in.at("arrays").size(); ++i) {
-    const ArraySpec spec = ToSpec(in.at("arrays")[i]);
-    const auto it = position_.find(spec.name);
-    if (it == position_.end()) return Disagree(spec.name, rank, "rank 0 has no such array");
+    const json& entry = in.at("arrays")[i];
+    const ArraySpec spec = ToSpec(entry);
+    const auto optional = entry.at("optional").get<bool>();
+    const auto [it, is_new] = position_.emplace(spec.name, static_cast<uint32_t>(arrays_.size()));
+    if (is_new) {
+      if (!optional) return Disagree(spec.name, rank, "rank 0 has no such array");
+      CAIRN_RETURN_IF_ERROR(builder_->AddArray(spec));
+      arrays_.push_back(spec);
+      optional_.push_back(true);
+      ordered.emplace_back();
+    }
     const ArraySpec& first = arrays_[it->second];
     if (!(first == spec)) return Disagree(spec.name, rank, Describe(first) + " against " + Describe(spec));
+    if (optional != optional_[it->second]) return Disagree(spec.name, rank, "optional in one of them alone");
     ordered[it->second] = list_of->at(i);
   }
   list_of->clear();
+  const auto nothing = static_cast<uint32_t>(lists->size());
+  lists->emplace_back();
   for (size_t a = 0; a < arrays_.size(); ++a) {
-    if (!ordered[a])
+    if (!ordered[a] && !optional_[a])
       return Disagree(arrays_[a].name, rank, "rank " + std::to_string(rank) + " has no such array");
-    list_of->push_back(*ordered[a]);
+    list_of->push_back(ordered[a].value_or(nothing));
   }
   const std::vector<BlobSpec> blobs = ToBlobs(in.at("blobs"));
   for (const BlobSpec& blob : blobs) {
@@ -140,7 +154,8 @@ Status ShareMerger::Add(std::string_view share) {
       for (const json& box : list) lists.back().push_back({ToDims(box.at(0)), ToDims(box.at(1))});
     }
     if (rank == 0) CAIRN_RETURN_IF_ERROR(Begin(items));
-    if (items != items_) CAIRN_RETURN_IF_ERROR(Match(items, rank, &list_of));
+    if (items != items_ || list_of.size() != arrays_.size())
+      CAIRN_RETURN_IF_ERROR(Match(items, rank, &list_of, &lists));
     return builder_->AddRank(list_of, lists);
   } catch (const std::exception& e) {
     return {Code::kInternal, "items of rank " + std::to_string(rank) + " cannot be read: " + e.what()};

@@ -30,22 +30,25 @@ struct State {
 // One member's share: what it registered, without addresses. Arrays with equal pieces name one list of boxes.
 std::string EncodeShare(const Items& items);
 
-// Merges the shares of ranks 0, 1, 2, … as they come, keeping only what differs between them. Arrays stand in rank 0's order.
+// Merges the shares of ranks 0, 1, 2, … as they come, keeping only what differs between them. Arrays stand in rank 0's order, those that it
+// lacks behind them.
 class ShareMerger {
  public:
   // The share of the next rank. kInvalid naming the item and the ranks that disagree (dtype, shape, order, policy, or an item that not all
-  // have). After an error the merger is of no more use.
+  // have, unless it is an optional array). After an error the merger is of no more use.
   Status Add(std::string_view share);
   // kInvalid naming the array and its first hole when the pieces do not cover it.
   Result<State> Finish() &&;
 
  private:
   Status Begin(const std::string& items);
-  Status Match(const std::string& items, size_t rank, std::vector<uint32_t>* list_of) const;
+  Status Match(const std::string& items, size_t rank, std::vector<uint32_t>* list_of,
+               std::vector<std::vector<Box>>* lists);
 
   size_t ranks_ = 0;
   std::string items_;  // of rank 0, encoded
   std::vector<ArraySpec> arrays_;
+  std::vector<bool> optional_;                // by array
   std::map<std::string, uint32_t> position_;  // in arrays_
   std::vector<BlobSpec> blobs_;
   std::optional<LayoutBuilder> builder_;

@@ -145,6 +145,7 @@ typedef struct cairn_flat {
   int64_t shape[CAIRN_MAX_DIMS]; /* the global shape, elements */
   int range_count;               /* ranges of this member; 0 = it holds none, yet knows the array */
   const cairn_flat_range* ranges;
+  int optional; /* as in cairn_array */
 } cairn_flat;
 
 /* The same as cairn_add_array for a member that holds flat ranges of the array (flat parameters, partitioned optimizer state). Other members,

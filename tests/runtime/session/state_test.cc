@@ -93,6 +93,40 @@ TEST(State, MatchesArraysByName) {
   EXPECT_EQ(pieces[1].box.ToString(), "[0:1]");
 }
 
+TEST(State, TakesAnOptionalArrayThatOneRankAloneKnows) {
+  static double data[4];
+  const auto share = [](const std::vector<std::string>& names, int optional) {
+    cairn_piece piece{.offset = {0}, .extent = {2}, .stride = {}, .data = data};
+    cairn_array array{};
+    array.struct_size = sizeof array;
+    array.dtype = CAIRN_F64;
+    array.ndim = 1;
+    array.shape[0] = 2;
+    array.piece_count = 1;
+    array.pieces = &piece;
+    array.optional = optional;
+    Items items;
+    for (const std::string& name : names) EXPECT_TRUE(items.AddArray(name, array).ok());
+    return EncodeShare(items);
+  };
+  const auto state = MergeShares({share({"a"}, 1), share({"b"}, 1), share({"a"}, 1), share({"c", "b"}, 1)});
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  const LayoutIndex index(state->layout);
+  const auto held = [&](uint32_t rank) {
+    std::vector<std::string> names;
+    for (const Piece& piece : index.PiecesOf(rank)) names.push_back(state->layout.arrays[piece.array].name);
+    return names;
+  };
+  EXPECT_THAT(held(0), ElementsAre("a"));
+  EXPECT_THAT(held(1), ElementsAre("b"));
+  EXPECT_THAT(held(2), ElementsAre("a"));
+  EXPECT_THAT(held(3), ElementsAre("b", "c"));
+  EXPECT_THAT(MergeShares({share({"a"}, 1), share({"b"}, 0)}).status().message(),
+              HasSubstr("rank 0 has no such array"));
+  EXPECT_THAT(MergeShares({share({"a"}, 0), share({"b"}, 1)}).status().message(),
+              HasSubstr("rank 1 has no such array"));
+}
+
 TEST(State, RefusesRanksThatDisagreeNamingItemAndRank) {
   const std::vector<std::string> shapes = {Share(0, 2, 5), Share(2, 4, 6)};
   EXPECT_THAT(MergeShares(shapes).status().message(),
