@@ -79,7 +79,8 @@ struct Order {
   bool exchange = true;  // kLoad; false: each rank reads all that it needs, and hands nothing on
   std::map<std::string, std::string> blobs;  // this member's own bytes, by name
   std::vector<std::string> reset;            // blobs that their policy leaves alone
-  std::map<std::string, std::vector<std::string>> merged_blobs;  // by name, then member of the life that saved
+  std::map<std::string, std::vector<std::string>>
+      merged_blobs;  // by name, then member of the life that saved
   bool restored = false;
   int64_t step = 0;
   int64_t label = 0;

@@ -353,9 +353,9 @@ Status Session::Load(const Order& order, Outcome* outcome) {
 
 Status Session::SavedBlob(const std::string& name, int member, std::string_view* bytes) const {
   *bytes = {};
-  const bool known = std::any_of(items_.blobs().begin(), items_.blobs().end(), [&](const RegisteredBlob& blob) {
-    return blob.name == name && blob.policy == CAIRN_BLOB_MERGE;
-  });
+  const bool known = std::any_of(
+      items_.blobs().begin(), items_.blobs().end(),
+      [&](const RegisteredBlob& blob) { return blob.name == name && blob.policy == CAIRN_BLOB_MERGE; });
   if (!known) return {Code::kInvalid, "cairn_saved_blob: \"" + name + "\" is no blob of CAIRN_BLOB_MERGE"};
   const auto it = saved_blobs_.find(name);
   if (it != saved_blobs_.end() && member >= 0 && static_cast<size_t>(member) < it->second.size())

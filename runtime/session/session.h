@@ -57,7 +57,7 @@ class Session {
   // Bytes of a merged blob, of a member of the life that saved; they live as long as the session.
   Status SavedBlob(const std::string& name, int member, std::string_view* bytes) const;
   void OnCopy(std::function<void()> collect) { collect_ = std::move(collect); }  // see cairn_on_copy
-  bool restored() const { return started_; }  // Restore has returned OK
+  bool restored() const { return started_; }                                     // Restore has returned OK
 
   Result<cairn_report> Restore();
 

@@ -71,7 +71,8 @@ TEST_F(SaveRestore, EveryMemberSeesWhatAllNotedOfThemselvesAtTheBoundaryOfTheSav
   ASSERT_TRUE(resumed.Join()) << resumed.Log();
   for (int r = 0; r < 3; ++r) {
     for (const std::string member : {"0", "1", "2", "3"})
-      EXPECT_THAT(resumed.rank(r).Out(), HasSubstr("note " + member + " of " + member + " at " + step + "\n"));
+      EXPECT_THAT(resumed.rank(r).Out(),
+                  HasSubstr("note " + member + " of " + member + " at " + step + "\n"));
   }
 }
 

@@ -158,7 +158,8 @@ enum {
   CAIRN_BLOB_REFUSE = 0, /* the restore fails with CAIRN_E_MISMATCH */
   CAIRN_BLOB_RESEED = 1, /* not restored; the report counts it in items_reset: the program makes new ones */
   CAIRN_BLOB_DROP = 2,   /* not restored, on purpose; the report counts it in items_reset */
-  CAIRN_BLOB_MERGE = 3   /* never written back: cairn_saved_blob gives every member the bytes of all, and it makes its own of them */
+  CAIRN_BLOB_MERGE =
+      3 /* never written back: cairn_saved_blob gives every member the bytes of all, and it makes its own of them */
 };
 
 /* Adds `size` bytes of this member's own (a random generator's state, say), before cairn_restore. The size may differ between members but
@@ -167,11 +168,13 @@ CAIRN_API int cairn_add_blob(cairn_session* session, const char* name, void* dat
 
 /* The same for bytes whose number changes: at a save the first *size bytes of the `capacity` at data count, and after the restore *size
  * says how many there are. `size` must stay valid as long as `data`. */
-CAIRN_API int cairn_add_sized_blob(cairn_session* session, const char* name, void* data, size_t capacity, size_t* size, int policy);
+CAIRN_API int cairn_add_sized_blob(cairn_session* session, const char* name, void* data, size_t capacity,
+                                   size_t* size, int policy);
 
 /* After cairn_restore: what member `member` (0 … report.world_size_saved - 1) of the life that saved had in a blob of CAIRN_BLOB_MERGE; NULL
  * and 0 where it had nothing, or nothing was restored. Valid until cairn_finalize. */
-CAIRN_API int cairn_saved_blob(cairn_session* session, const char* name, int member, const void** data, size_t* size);
+CAIRN_API int cairn_saved_blob(cairn_session* session, const char* name, int member, const void** data,
+                               size_t* size);
 
 /* Has `collect` called whenever this member's state is about to be copied, for programs whose buffers move, or whose small state is costly to
  * put together at every step. It may call cairn_update and cairn_update_item and write to the memory of arrays and blobs; what it does is

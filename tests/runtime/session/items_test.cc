@@ -70,7 +70,8 @@ TEST(Items, RefusesWhatCannotBeSavedNamingTheItem) {
   EXPECT_EQ(items.AddArray("", Array(1, {4}, &good)).code(), Code::kInvalid);
   ASSERT_TRUE(items.AddArray("u", Array(1, {4}, &good)).ok());
   EXPECT_THAT(items.AddArray("u", Array(1, {4}, &good)).message(), HasSubstr("added twice"));
-  EXPECT_THAT(items.AddBlob("b", data, 65537, nullptr, CAIRN_BLOB_DROP).message(), HasSubstr("at most 64 KiB"));
+  EXPECT_THAT(items.AddBlob("b", data, 65537, nullptr, CAIRN_BLOB_DROP).message(),
+              HasSubstr("at most 64 KiB"));
 }
 
 TEST(Items, UpdateMovesAPieceOrABlob) {
