@@ -131,11 +131,11 @@ Result<RecordContent> DecodeSlotRecord(std::string_view bytes) {
   content.run_id = table.Text();
   const auto count = table.Number<uint32_t>();
   for (uint32_t i = 0; i < count && table.ok() && data.ok(); ++i) {
-    const auto bytes = data.Number<uint64_t>();
+    const auto stored = data.Number<uint64_t>();
     const std::string_view blob = data.Take(table.Number<uint64_t>());
     const std::string_view name = table.Text();
-    if (bytes > blob.size()) return Damage("blob \"" + std::string(name) + "\" is longer than its room");
-    content.blobs.emplace(name, blob.substr(0, bytes));
+    if (stored > blob.size()) return Damage("blob \"" + std::string(name) + "\" is longer than its room");
+    content.blobs.emplace(name, blob.substr(0, stored));
   }
   if (!table.at_end()) return Damage("its head is no table of blobs");
   if (!data.at_end()) return Damage("its size does not fit its blobs");
