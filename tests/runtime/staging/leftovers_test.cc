@@ -63,7 +63,7 @@ void LeaveSlot(const LocalTierOptions& options, SlotState state, const std::stri
     sidecar.Begin({.epoch = 3, .save_id = 5, .boundary = 40, .rank = 1, .world_size = 2});
     const SlotRecord record(memory->data(), shape);
     record.Stamp({.label = 400, .count = 40});
-    std::memcpy(record.blob(0), "abcd", 4);
+    record.StoreBlob(0, reinterpret_cast<const std::byte*>("abcd"), 4);
     std::memset((*slot)->image(0) + 16, 'd', 5000 - 16);
     if (state == SlotState::kStaged || state == SlotState::kHashed) sidecar.MarkStaged();
     if (state == SlotState::kHashed) sidecar.MarkHashed({});
