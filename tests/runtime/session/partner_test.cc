@@ -51,7 +51,9 @@ class PartnerSlotsTest : public ::testing::Test {
     std::vector<std::byte> image(images_.images[0].size_bytes, std::byte{'x'});
     std::memcpy(image.data(), images_.images[0].header.data(), images_.images[0].header.size());
 
-    if (count > 0) ASSERT_TRUE(Take(slots, {kPartnerBegin, {5}}, sidecar).ok());
+    if (count > 0) {
+      ASSERT_TRUE(Take(slots, {kPartnerBegin, {5}}, sidecar).ok());
+    }
     if (count > 1) {
       const BulkSubject subject{kPartnerImage, {5, 0, 0}};
       const auto room = slots.Place(1, subject, static_cast<uint32_t>(image.size()));
@@ -59,8 +61,12 @@ class PartnerSlotsTest : public ::testing::Test {
       std::memcpy(room->data(), image.data(), image.size());
       ASSERT_TRUE(slots.Take(1, subject, *room).ok());
     }
-    if (count > 2) ASSERT_TRUE(Take(slots, {kPartnerRecord, {5}}, record).ok());
-    if (count > 3) ASSERT_TRUE(Take(slots, {kPartnerEnd, {5}}, {}).ok());
+    if (count > 2) {
+      ASSERT_TRUE(Take(slots, {kPartnerRecord, {5}}, record).ok());
+    }
+    if (count > 3) {
+      ASSERT_TRUE(Take(slots, {kPartnerEnd, {5}}, {}).ok());
+    }
   }
   static Status Take(PartnerSlots& slots, const BulkSubject& subject, std::span<const std::byte> payload) {
     return slots.Take(1, subject, payload);
