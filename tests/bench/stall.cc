@@ -68,7 +68,7 @@ int Measure(const Workload& workload, int rounds, int threads) {
   const auto snapshot = SnapshotPlan::Make(*images, std::vector<Dims>(pieces.size(), strides), threads);
   if (!snapshot.ok()) return Fail(snapshot.status());
 
-  const std::vector<std::byte> source(plan->bytes, std::byte{2});
+  const std::vector<std::byte> source(plan->bytes(), std::byte{2});
   std::byte* const target = (*slot)->image(0) + images->images[0].header.size();
   const auto limit = [&] { return Seconds([&] { std::memcpy(target, source.data(), source.size()); }); };
   DrainControl control;

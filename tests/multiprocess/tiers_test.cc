@@ -74,8 +74,7 @@ class Tiers : public ::testing::Test {
         << step.Log();
     fs::rename(dir_, away);
     std::ofstream(go).put('\n');
-    ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find("no save (request)") != std::string::npos; }))
-        << step.Log();
+    ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find(until) != std::string::npos; })) << step.Log();
     step.KillAll(SIGKILL);
     ASSERT_TRUE(step.Join());
     lost_log_ = step.Log();
