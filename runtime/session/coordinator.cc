@@ -164,7 +164,8 @@ void Coordinator::Carry(agreement::LeaderActions actions) {
                                   agreement::Encode(send->message));
     } else if (auto* all = std::get_if<agreement::Broadcast>(&action)) {
       (void)links_.fabric->Broadcast(kToMemberMessage, agreement::Encode(all->message));
-      if (std::holds_alternative<agreement::Close>(all->message) && !lost_)
+      // Not when ranks leave while this one does: then they have not all come to cairn_finalize.
+      if (std::holds_alternative<agreement::Close>(all->message) && !lost_ && !closed_)
         OnClerk([](Keeper& keeper) { keeper.Journal("closed"); });
     } else if (auto* prepare = std::get_if<agreement::Prepare>(&action)) {
       costs_.OnStaged(links_.progress().count, now());
