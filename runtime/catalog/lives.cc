@@ -90,7 +90,9 @@ Result<std::vector<LifeStory>> Strikes(const RunDirectory& dir, const Listing& l
   std::vector<LifeStory> strikes;
   const auto id = names::ParseAttempt(checkpoint);
   if (!id) return strikes;
-  for (uint32_t e = id->epoch + 1; e < epoch; ++e) {
+  CAIRN_ASSIGN_OR_RETURN(const auto newest, NewestEpoch(dir));
+  const uint32_t end = newest ? std::min(epoch, newest->epoch + 1) : 0;
+  for (uint32_t e = id->epoch + 1; e < end; ++e) {
     const auto parent = ReadParent(dir, e);
     if (!parent.ok() && parent.status().code() != Code::kDamage) return parent.status();
     if (!parent.ok() || *parent != checkpoint) continue;

@@ -62,6 +62,13 @@ TEST_F(StrikesTest, TheLifeThatAsksDoesNotCountItself) {
   EXPECT_THAT(StrikesBefore(2), IsEmpty());
 }
 
+// Asked without a claim, all lives so far count, and it takes no longer than there are lives.
+TEST_F(StrikesTest, ALifeThatOwnsNoEpochCountsAllOthers) {
+  Live();
+  Live();
+  EXPECT_THAT(Epochs(StrikesBefore(UINT32_MAX)), ElementsAre(2, 3));
+}
+
 TEST_F(StrikesTest, LivesThatWereToldToEndDoNotCount) {
   for (const char* cause : {"preempted", "time limit", "requeued", "cancelled", "unknown"})
     Live(R"("event":"ending","why":"","count":100,"cause":")" + std::string(cause) + "\"");
