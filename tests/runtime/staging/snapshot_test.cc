@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/staging/drain.h"
@@ -155,7 +156,7 @@ TEST(Snapshot, CopiesAnyRangeOfAnImage) {
             Uniform(random, static_cast<int64_t>(begin), static_cast<int64_t>(image.size_bytes)));
         std::vector<std::byte> range(end - begin);
         ready.snapshot.CopyRange(pieces.data(), i, begin, end, range.data());
-        ASSERT_EQ(std::memcmp(range.data(), ready.slot->image(i) + begin, range.size()), 0);
+        ASSERT_TRUE(std::equal(range.begin(), range.end(), ready.slot->image(i) + begin));
       }
     }
   }
