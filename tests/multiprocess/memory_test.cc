@@ -70,7 +70,7 @@ TEST_F(ShortOfMemory, ARankWritesThroughWhileOthersStageInMemory) {
   const std::string limit = "[ $SLURM_PROCID = 1 ] && export SLURM_MEM_PER_NODE=110; exec \"$0\" \"$@\"";
   {
     auto first = args;
-    first.insert(first.end(), {"--save-at", "4", "8", "--wait-at", "6", "--hold-at", "11", "--hold-file",
+    first.insert(first.end(), {"--save-at", "4", "8", "--wait-at", "4", "8", "--hold-at", "11", "--hold-file",
                                tmp_.path() + "/never"});
     Step step({.ranks = 3,
                .dir = dir_,

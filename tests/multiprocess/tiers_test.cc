@@ -68,7 +68,8 @@ class Tiers : public ::testing::Test {
     const std::string away = tmp_.path() + "/away", go = tmp_.path() + "/go";
     Step step({.ranks = 4,
                .dir = dir_,
-               .args = With(kEndless, {"--save-at", "10", "35", "--hold-at", "30", "--hold-file", go}),
+               .args = With(kEndless, {"--save-at", "10", "35", "--wait-at", "10", "35", "--hold-at", "30",
+                                       "--hold-file", go}),
                .env = Env(std::move(env))});
     ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find("saved step") != std::string::npos; }))
         << step.Log();
@@ -155,7 +156,10 @@ TEST_F(Tiers, WhatIsNotWholeOnAllRanksIsNotTakenAndTheDurableCheckpointIs) {
 TEST_F(Tiers, AFlippedByteOfAnImageWithAHashIsFoundAndTheOlderCheckpointUsed) {
   for (const bool flip : {true, false}) {
     {
-      Step step({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--save-at", "10", "35"}), .env = Env()});
+      Step step({.ranks = 2,
+                 .dir = dir_,
+                 .args = With(kEndless, {"--save-at", "10", "35", "--wait-at", "10", "35"}),
+                 .env = Env()});
       ASSERT_TRUE(WaitFor([&] {
         const std::string said = step.rank(0).Err();
         const size_t first = said.find("saved step");

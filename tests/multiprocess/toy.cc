@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -40,8 +41,8 @@ struct Options {
   std::string tag;
   int64_t quiet_at = -1;  // spends quiet_ms in cairn_quiet after this step
   int quiet_ms = 300;
-  int64_t wait_at = -1;  // calls cairn_wait after this step
-  int64_t exit_at = -1;  // this rank calls exit(0) after this step
+  std::vector<int64_t> wait_at;  // calls cairn_wait after these steps
+  int64_t exit_at = -1;          // this rank calls exit(0) after this step
   // This rank calls exit(0), or _exit(0), once this run directory holds an attempt that is not committed.
   std::string exit_while_saving, abort_while_saving;
   std::string
@@ -304,7 +305,8 @@ int main(int argc, char** argv) {
       while (child == 0) pause();
       std::printf("clone %ld\n", child);
     }
-    if (done == o.wait_at) std::printf("waited %d\n", cairn_wait(session, 20000));
+    if (std::find(o.wait_at.begin(), o.wait_at.end(), done) != o.wait_at.end())
+      std::printf("waited %d\n", cairn_wait(session, 20000));
     if (HoldsAttempt(o.exit_while_saving)) {
       std::printf("leaving %lld\n", static_cast<long long>(done));
       std::exit(0);
