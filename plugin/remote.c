@@ -26,9 +26,9 @@ static const char* TaskVariable(spank_t spank, const char* name) {
   return NULL;
 }
 
-static int Lists(const char* preload, const char* path) {
+static int Lists(const char* list, const char* path) {
   size_t length = strlen(path);
-  for (const char* entry = preload; *entry != '\0';) {
+  for (const char* entry = list; *entry != '\0';) {
     size_t n = strcspn(entry, ": ");
     if (n == length && strncmp(entry, path, n) == 0) return 1;
     entry += n + (entry[n] != '\0');
@@ -36,15 +36,17 @@ static int Lists(const char* preload, const char* path) {
   return 0;
 }
 
-/* 0, or -1 with nothing changed. */
-static int AppendToPreload(spank_t spank, const char* shim) {
-  const char* preload = TaskVariable(spank, "LD_PRELOAD");
-  if (preload == NULL || *preload == '\0')
-    return spank_setenv(spank, "LD_PRELOAD", shim, 1) == ESPANK_SUCCESS ? 0 : -1;
-  if (Lists(preload, shim)) return 0; /* a step inside a step */
+enum side { FRONT, BACK };
+
+/* Adds a path to a variable that lists paths, if it is not there yet (a step inside a step). 0, or -1 with
+ * nothing changed. */
+static int AddPath(spank_t spank, const char* variable, const char* path, enum side side) {
+  const char* list = TaskVariable(spank, variable);
+  if (list == NULL || *list == '\0') return spank_setenv(spank, variable, path, 1) == ESPANK_SUCCESS ? 0 : -1;
+  if (Lists(list, path)) return 0;
   char* longer = NULL;
-  if (asprintf(&longer, "%s:%s", preload, shim) < 0) return -1;
-  int rc = spank_setenv(spank, "LD_PRELOAD", longer, 1) == ESPANK_SUCCESS ? 0 : -1;
+  if (asprintf(&longer, "%s:%s", side == FRONT ? path : list, side == FRONT ? list : path) < 0) return -1;
+  int rc = spank_setenv(spank, variable, longer, 1) == ESPANK_SUCCESS ? 0 : -1;
   free(longer);
   return rc;
 }
@@ -53,6 +55,18 @@ static void Warn(spank_t spank, const char* node, const char* what, const char* 
   int task = 0; /* one word a node is enough */
   if (spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && task != 0) return;
   slurm_spank_log("cairn: %s: %s %s: its tasks of this step run UNPROTECTED", node, what, why);
+}
+
+/* The hook for unmodified programs comes before a sitecustomize of the site's, which it runs too. */
+static void AttachToTorch(spank_t spank, const struct cairn_site* site, const char* node) {
+  const char* attach = TaskVariable(spank, "SLURM_CAIRN_ATTACH");
+  if (attach == NULL || strcmp(attach, "torch") != 0) return;
+  char hook[4096];
+  if (snprintf(hook, sizeof hook, "%s/cairn/python/attach", site->libdir) >= (int)sizeof hook) return;
+  if (access(hook, R_OK | X_OK) != 0)
+    Warn(spank, node, hook, "cannot be read");
+  else if (AddPath(spank, "PYTHONPATH", hook, FRONT) != 0)
+    Warn(spank, node, "PYTHONPATH", "could not be set");
 }
 
 void cairn_remote_task_init(spank_t spank, const struct cairn_site* site) {
@@ -77,7 +91,7 @@ void cairn_remote_task_init(spank_t spank, const struct cairn_site* site) {
     Warn(spank, node, shim, "cannot be read");
     return;
   }
-  if (AppendToPreload(spank, shim) != 0) {
+  if (AddPath(spank, "LD_PRELOAD", shim, BACK) != 0) {
     Warn(spank, node, "LD_PRELOAD", "could not be set");
     return;
   }
@@ -85,5 +99,6 @@ void cairn_remote_task_init(spank_t spank, const struct cairn_site* site) {
   spank_setenv(spank, "SLURM_CAIRN_LIB", library, 1);
   spank_setenv(spank, "SLURM_CAIRN_STEPD", number, 1);
   spank_setenv(spank, "SLURM_CAIRN_NODE", node, 1);
+  AttachToTorch(spank, site, node);
   if (site->epilog) spank_setenv(spank, "SLURM_CAIRN_EPILOG", "1", 1);
 }

@@ -32,6 +32,7 @@ static const char* const kForms[] = {
     "auto, requeue, wait or exit[=CODE], with CODE from 0 to 255",
     "a whole number, at least 1",
     "none, USR1, USR2, HUP, ALRM, URG, WINCH, XCPU or PWR, or a number of these or of a real-time signal",
+    "torch or none",
     "auto, io_uring or pwrite",
     "none or bytes a second, for example 500MB/s or 1.5GiB/s (kB, MB, GB, KiB, MiB, GiB)",
     "a text",
@@ -253,6 +254,9 @@ static int ParseByType(enum cairn_setting_type type, const char* value, struct c
       return ParseCount(value, out);
     case CAIRN_TYPE_SIGNAL:
       return ParseSignal(value, out);
+    case CAIRN_TYPE_ATTACH:
+      if (Is(value, "none")) return Set(out, CAIRN_VALUE_NONE, 0);
+      return Is(value, "torch") ? Set(out, CAIRN_VALUE_TEXT, 0) : -1;
     case CAIRN_TYPE_WRITER:
       if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
       if (Is(value, "io_uring")) return Set(out, CAIRN_VALUE_IO_URING, 0);

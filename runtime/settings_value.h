@@ -20,6 +20,7 @@
  *   COUNT     integer >= 1
  *   SIGNAL    none | a name with or without SIG | its number. Only signals whose meaning is a program's own:
  *             USR1, USR2, HUP, ALRM, URG, WINCH, XCPU, PWR, and real-time ones by number
+ *   ATTACH    torch | none
  *   WRITER    auto | io_uring | pwrite
  *   RATE      none | <number>{kB,MB,GB,KiB,MiB,GiB}/s above 0, with or without a fraction
  *   TEXT      any, not empty
@@ -55,6 +56,7 @@ enum cairn_setting_type {
   CAIRN_TYPE_AFTER,
   CAIRN_TYPE_COUNT,
   CAIRN_TYPE_SIGNAL,
+  CAIRN_TYPE_ATTACH,
   CAIRN_TYPE_WRITER,
   CAIRN_TYPE_RATE,
   CAIRN_TYPE_TEXT
@@ -76,7 +78,7 @@ extern const struct cairn_setting cairn_settings[CAIRN_SETTING_COUNT];
 
 /* What a value says. `number` belongs to the kinds that name it, else it is 0. */
 enum cairn_value_kind {
-  CAIRN_VALUE_TEXT, /* PATH, TEXT, LOCAL's directory: the value itself */
+  CAIRN_VALUE_TEXT, /* PATH, TEXT, ATTACH, LOCAL's directory: the value itself */
   CAIRN_VALUE_OFF,
   CAIRN_VALUE_ON,
   CAIRN_VALUE_AUTO,

@@ -33,7 +33,7 @@ token=$(printf '%064d' 7)
   plugin
   for command in srun sbatch salloc; do
     run -0 as_user $command --help
-    for option in '' -dir -resume -require -local -on -keep -mode -notice -after -max-lives -strikes -mtbf -signal; do
+    for option in '' -dir -resume -require -local -on -keep -mode -notice -after -max-lives -strikes -mtbf -signal -attach; do
       [[ $output == *"--checkpoint$option"[=\ ]* ]]
     done
   done
@@ -111,6 +111,19 @@ SCRIPT
     [[ ${lines[7]} == SLURM_CAIRN_TOKEN=$token ]]
     ((${#lines[@]} == 8))
   done
+}
+
+@test "a task of --checkpoint-attach=torch finds the hook in front of its own PYTHONPATH" {
+  plugin
+  answer <<ANSWER
+env SLURM_CAIRN_TOKEN=$token
+env SLURM_CAIRN_ATTACH=torch
+end
+ANSWER
+  run -0 --separate-stderr as_user env PYTHONPATH=/own srun --checkpoint --checkpoint-attach=torch /bin/bash -c 'echo "$PYTHONPATH"'
+  hook=${output%:/own}
+  [[ $hook == */lib*/cairn/python/attach && $output == *:/own ]]
+  [[ -r $hook/sitecustomize.py && -r $hook/../cairn/torch/unmodified.py ]]
 }
 
 @test "the host process learns job, step, options and the site's arguments, and not the user's preload" {

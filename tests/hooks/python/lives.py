@@ -1,5 +1,6 @@
 """Lives: a Python program run as the ranks of a step, life after life. For tests."""
 import pathlib
+import socket
 import sys
 import tempfile
 import unittest
@@ -10,8 +11,15 @@ sys.path.insert(0, str(ROOT / "tests/fault"))
 from step import Programs, Step  # noqa: E402
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 class Lives(unittest.TestCase):
     build = ROOT / "build/release"
+    settings = {"PYTHONPATH": str(ROOT / "hooks/python")}
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -21,12 +29,16 @@ class Lives(unittest.TestCase):
         self.programs.toy = sys.executable
         self.count = 0
 
-    def life(self, run, ranks, *arguments):
-        """What each rank said: lists of words. `run` names the run's directory."""
-        settings = {"PYTHONPATH": str(ROOT / "hooks/python"), "SLURM_CAIRN_LIB": str(self.build.resolve() / "runtime/libcairn.so")}
+    def started(self, run, ranks, *arguments, **settings):
+        """A life of the run, whose directory `run` names."""
         self.count += 1
-        with Step(self.programs, self.folder / f"life{self.count}", self.folder / run, arguments, ranks, settings=settings,
-                  restart=self.count) as step:
+        library = {"SLURM_CAIRN_LIB": str(self.build.resolve() / "runtime/libcairn.so")}
+        return Step(self.programs, self.folder / f"life{self.count}", self.folder / run, arguments, ranks,
+                    settings=self.settings | library | settings, restart=self.count)
+
+    def life(self, run, ranks, *arguments):
+        """The same to its end: what each rank said, as lists of words."""
+        with self.started(run, ranks, *arguments) as step:
             self.assertTrue(step.join(300), step.log())
             self.log = step.log()
             self.assertEqual([process.returncode for process in step.ranks], [0] * ranks, self.log)

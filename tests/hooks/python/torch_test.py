@@ -1,13 +1,5 @@
 """Trains, stops after a save, resumes on another number of ranks: the losses must be those of a run that nobody disturbed."""
-import socket
-
-from lives import HERE, Lives, main
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from lives import HERE, Lives, free_port, main
 
 
 class Training(Lives):

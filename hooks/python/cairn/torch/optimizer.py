@@ -15,12 +15,16 @@ from cairn.torch.placement import Placement, local_of, place
 Names = Dict[int, List[Tuple[str, Placement, torch.Tensor]]]
 
 
+def inner_of(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """The one that has this rank's state: ZeroRedundancyOptimizer keeps its partition in a plain optimizer inside; the other ranks keep theirs."""
+    return optimizer.optim if type(optimizer).__name__ == "ZeroRedundancyOptimizer" else optimizer
+
+
 class State:
     """names: by id of the parameter, from model.parts_of. Parameters that belong to no attached model have the names "group.<i>.<j>"."""
 
     def __init__(self, name: str, optimizer: torch.optim.Optimizer, names: Names):
-        # ZeroRedundancyOptimizer keeps this rank's partition in a plain optimizer inside; the other ranks keep theirs.
-        self.inner = getattr(optimizer, "optim", None) if type(optimizer).__name__ == "ZeroRedundancyOptimizer" else optimizer
+        self.inner = inner_of(optimizer)
         self.name = name
         self.outer = optimizer
         self.spread = self.inner is not optimizer

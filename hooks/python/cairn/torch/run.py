@@ -7,9 +7,11 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 import torch
 from torch import nn
 
+from cairn.errors import Invalid
 from cairn.memory import Piece
 from cairn.session import Policy, Report, Session
 from cairn.torch import codec
+from cairn.torch.boundary import after_steps_of, expect
 from cairn.torch.model import Part, parts_of
 from cairn.torch.optimizer import State
 from cairn.torch.placement import DTYPES
@@ -22,7 +24,8 @@ _attached: Dict[str, "Run"] = {}
 
 
 def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[None, torch.optim.Optimizer, Mapping[str, torch.optim.Optimizer]] = None,
-           scheduler: Any = None, loader: Any = None, scaler: Any = None, extra: Optional[Mapping[str, Any]] = None, *, name: str = "main") -> "Run":
+           scheduler: Any = None, loader: Any = None, scaler: Any = None, extra: Optional[Mapping[str, Any]] = None, *, boundary: str = "loop",
+           name: str = "main") -> "Run":
     """Registers everything that makes up the training's state, restores it if there is something to restore, and returns the handle. Collective.
 
     model, optimizer  one, or a dict of them by name. Wrap the model (DDP, FSDP, fully_shard, tensor parallel) before
@@ -30,6 +33,8 @@ def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[No
     loader            a loader that keeps its own place (state_dict); for others Run.batches counts
     scaler            torch.amp.GradScaler
     extra             by name: objects with state_dict() and load_state_dict(), of small plain values; rank 0's are saved
+    boundary          what ends an iteration: "loop": `Run.step`, or the next item of `Run.batches`. "optimizer", for a loop that is not yours: the first
+                      forward of any module after a step of the optimizer, of which there must be one alone
     name              of the session: one for each attached loop of a program
 
     Random generators of Python, NumPy and PyTorch are saved too; they are each rank's own, and left as they are when the number of ranks changed.
@@ -37,8 +42,13 @@ def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[No
     """
     if name not in _attached:
         _attached[name] = Run(name, _by_name(model, "model"), _by_name(optimizer, "optim"), _by_name(scheduler, "scheduler"), loader, scaler,
-                              dict(extra or {}))
+                              dict(extra or {}), boundary)
     return _attached[name]
+
+
+def attached() -> bool:
+    """Whether there is a handle that has not been finalized."""
+    return bool(_attached)
 
 
 def _by_name(value, single: str) -> Dict[str, Any]:
@@ -58,10 +68,14 @@ class Run:
     steps_done  boundaries so far, over all lives
     """
 
-    def __init__(self, name, models, optimizers, schedulers, loader, scaler, extra):
+    def __init__(self, name, models, optimizers, schedulers, loader, scaler, extra, boundary):
+        if boundary not in ("loop", "optimizer"):
+            raise Invalid(f'boundary="{boundary}": loop or optimizer')
+        if boundary == "optimizer" and len(optimizers) != 1:
+            raise Invalid(f"{len(optimizers)} optimizers, and which one's step ends an iteration cannot be told: call run.step()")
         self._name = name
-        self._session = Session(name, *_rank_and_size())
-        self._rank = _rank_and_size()[0]
+        self._session = Session(name, *rank_and_size())
+        self._rank = rank_and_size()[0]
         self._loader = loader if hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict") else None
         self._plain = {**schedulers, **({"scaler": scaler} if scaler is not None else {}), **extra}
         for key, one in self._plain.items():
@@ -71,7 +85,8 @@ class Run:
         for key, model in models.items():
             own, names = parts_of(model)
             parts += [Part(f"{key}.{part.name}", part.dtype, part.placement, part.local) for part in own]
-            by_parameter.update(names)
+            inside = "" if key == "model" else f"{key}."  # an optimizer may hold parameters of several models
+            by_parameter.update({one: [(inside + part, *rest) for part, *rest in of_one] for one, of_one in names.items()})
         self._optimizers = [State(key, optimizer, by_parameter) for key, optimizer in optimizers.items()]
         for state in self._optimizers:
             parts += state.parts()
@@ -85,6 +100,10 @@ class Run:
         self.report = self._session.restore()
         self.steps_done = self.report.step
         self._take_back()
+        if boundary == "optimizer":
+            after_steps_of(*optimizers.values(), self.step)
+        else:
+            expect(optimizers.values(), lambda: self.steps_done > self.report.step, self._rank in (None, 0) and self.protected)
 
     @property
     def restored(self) -> bool:
@@ -242,7 +261,7 @@ class _Item:
             self.part.local().copy_(self.shadow)
 
 
-def _rank_and_size() -> Tuple[Optional[int], Optional[int]]:
+def rank_and_size() -> Tuple[Optional[int], Optional[int]]:
     """As torch.distributed knows them; None where it is not in use, and Slurm's count."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
