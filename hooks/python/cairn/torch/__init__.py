@@ -13,5 +13,6 @@
 Started without ``srun --checkpoint`` the loop runs as if Cairn were not there.
 """
 from cairn.torch.run import Run, attach
+from cairn.torch.sampler import ElasticSampler
 
-__all__ = ["Run", "attach"]
+__all__ = ["ElasticSampler", "Run", "attach"]

@@ -15,6 +15,7 @@ from cairn.torch.boundary import after_steps_of, expect
 from cairn.torch.model import Part, parts_of
 from cairn.torch.optimizer import State
 from cairn.torch.placement import DTYPES
+from cairn.torch.sampler import ElasticSampler
 
 _VALUES = "torch.values"
 _LOCAL = "torch.local"
@@ -30,7 +31,8 @@ def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[No
 
     model, optimizer  one, or a dict of them by name. Wrap the model (DDP, FSDP, fully_shard, tensor parallel) before
     scheduler         one, or a list or dict: anything with state_dict() and load_state_dict()
-    loader            a loader that keeps its own place (state_dict); for others Run.batches counts
+    loader            a loader whose place is saved: with an `ElasticSampler`, exact on any number of ranks, or one that keeps its own place
+                      (state_dict), on as many ranks. For others Run.batches counts
     scaler            torch.amp.GradScaler
     extra             by name: objects with state_dict() and load_state_dict(), of small plain values; rank 0's are saved
     boundary          what ends an iteration: "loop": `Run.step`, or the next item of `Run.batches`. "optimizer", for a loop that is not yours: the first
@@ -76,7 +78,8 @@ class Run:
         self._name = name
         self._session = Session(name, *rank_and_size())
         self._rank = rank_and_size()[0]
-        self._loader = loader if hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict") else None
+        self._sampler = _elastic(loader)
+        self._loader = loader if self._sampler is None and hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict") else None
         self._plain = {**schedulers, **({"scaler": scaler} if scaler is not None else {}), **extra}
         for key, one in self._plain.items():
             if not hasattr(one, "state_dict") or not hasattr(one, "load_state_dict"):
@@ -95,6 +98,7 @@ class Run:
         self._local = self._session.add_blob(_LOCAL, _MAX_LOCAL, Policy.RESEED)
         self._epoch = self._batch = self._skip = 0
         self._in_body = self._counted = False
+        self._piece, self._pieces, self._end = 0, 1, 0  # of the step under way, and the place after it
         self._session.on_copy(self._collect)
         self._encode()  # what cannot be saved is said now, not at the first save
         self.report = self._session.restore()
@@ -115,13 +119,25 @@ class Run:
         """Whether saves will be made."""
         return self._session.active
 
+    @property
+    def accumulation_steps(self) -> int:
+        """Batches that the step under way takes on each rank: divide each loss by it. 1 without an `ElasticSampler`."""
+        return self._pieces
+
+    @property
+    def accumulating(self) -> bool:
+        """Whether the step under way takes another batch after this one: the optimizer has to wait."""
+        return self._piece + 1 < self._pieces
+
     # ---- the loop ----
 
     def step(self) -> None:
         """The end of an iteration: a boundary. Not needed in a loop over `batches`."""
-        if self._in_body and not self._counted:
+        if self._in_body and not self._counted and not self.accumulating:
             self._batch += 1
             self._counted = True
+            if self._sampler is not None:
+                self._sampler.consumed = self._end
         self.steps_done += 1
         self._session.step(self.steps_done)
 
@@ -138,8 +154,12 @@ class Run:
 
         In the first pass after a restore, batches that were used before are passed over. With another number of ranks the count is scaled where
         the loader's sampler splits the data over them (DistributedSampler); the order is the same only if it is seeded, as that one's is.
+        The loader of `attach` with an `ElasticSampler` goes on at the exact sample; between the batches of one step (`accumulating`) is no boundary.
         """
         loader = self._loader if loader is None else loader
+        if self._sampler is not None and _elastic(loader) is self._sampler:
+            yield from self._elastic_batches(loader)
+            return
         sampler = getattr(loader, "sampler", None)
         if hasattr(sampler, "set_epoch"):
             sampler.set_epoch(self._epoch)
@@ -153,16 +173,26 @@ class Run:
         for i, batch in enumerate(loader):
             if i < skip:
                 continue
-            self._in_body, self._counted = True, False
-            try:
-                yield batch
-            finally:
-                done, self._in_body = self._counted, False
-            if not done:
-                self._batch += 1
-                self.step()
+            yield from self._offer(batch)
         self._epoch += 1
         self._batch = 0
+
+    def _elastic_batches(self, loader: Iterable) -> Iterator[Any]:
+        self._sampler.set_epoch(self._epoch)
+        for (self._piece, self._pieces, self._end), batch in zip(self._sampler.schedule(), loader):
+            yield from self._offer(batch)
+        self._piece, self._pieces = 0, 1
+        self._epoch += 1
+        self._batch = self._sampler.consumed = 0
+
+    def _offer(self, batch: Any) -> Iterator[Any]:
+        self._in_body, self._counted = True, False
+        try:
+            yield batch
+            if not self._counted and not self.accumulating:
+                self.step()
+        finally:
+            self._in_body = False
 
     def quiet(self):
         """``with run.quiet():`` around what leaves the state as it is (validation): a save may be made at any moment inside."""
@@ -199,6 +229,7 @@ class Run:
         if self._rank in (None, 0):
             values["plain"] = {key: one.state_dict() for key, one in self._plain.items()}
             values["place"] = (self._epoch, self._batch)
+            values["sampler"] = None if self._sampler is None else self._sampler.state_dict()
         else:
             for one in optimizers.values():
                 one["groups"] = []
@@ -224,11 +255,32 @@ class Run:
         for key, one in self._plain.items():
             one.load_state_dict(saved[0]["plain"][key])
         self._epoch, self._skip = saved[0]["place"]
+        if self._sampler is not None and saved[0]["sampler"] is not None:
+            self._sampler.load_state_dict(saved[0]["sampler"])
+        self._say_what_changed(saved[0]["sampler"])
         if self._local.value:  # as many ranks as then
             local = codec.decode(self._local.value)
             _set_random_state(local["random"])
             if self._loader is not None and "loader" in local:
                 self._loader.load_state_dict(local["loader"])
+
+    def _say_what_changed(self, sampler: Optional[Dict[str, Any]]) -> None:
+        """On another number of ranks one line: what it means for the global batch."""
+        before, now = self.report.world_size_saved, rank_and_size()[1] or 1
+        if before == now or self._rank not in (None, 0):
+            return
+        if self._sampler is None or sampler is None:
+            batch = f"batches of one rank are as before, all of them together {now / before:g} times as large"
+        else:
+            batch = f"global batch {self._sampler.global_batch} instead of {sampler['global_batch']}, accumulation steps {self._sampler.accumulation_steps}"
+        rates = sorted({float(group["lr"]) for state in self._optimizers for group in state.outer.param_groups if "lr" in group})
+        print(f"cairn: {now} ranks instead of {before}; {batch}; learning rate {', '.join(f'{rate:g}' for rate in rates) or 'none'}", file=sys.stderr,
+              flush=True)
+
+
+def _elastic(loader: Any) -> Optional[ElasticSampler]:
+    sampler = getattr(loader, "batch_sampler", None)
+    return sampler if isinstance(sampler, ElasticSampler) else None
 
 
 class _Item:
