@@ -120,4 +120,23 @@ Result<Layout> FindRules(const Layout& layout) {
   return std::move(builder).Finish();
 }
 
+Layout SelectArrays(const Layout& layout, const std::vector<uint32_t>& arrays) {
+  Layout out;
+  out.world_size = layout.world_size;
+  out.grids.cuts = layout.grids.cuts;
+  out.grids.rules = layout.grids.rules;
+  auto piece = layout.pieces.begin();
+  for (const uint32_t array : arrays) {
+    const auto number = static_cast<uint32_t>(out.arrays.size());
+    out.arrays.push_back(layout.arrays[array]);
+    out.grids.rule_of.push_back(layout.grids.Has(array) ? layout.grids.rule_of[array] : kNoRule);
+    while (piece != layout.pieces.end() && piece->array < array) ++piece;
+    for (; piece != layout.pieces.end() && piece->array == array; ++piece) {
+      out.pieces.push_back(*piece);
+      out.pieces.back().array = number;
+    }
+  }
+  return out;
+}
+
 }  // namespace cairn

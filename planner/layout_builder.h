@@ -45,6 +45,9 @@ class LayoutBuilder {
 // The same layout with rules where there are any. For layouts that were put together piece by piece.
 Result<Layout> FindRules(const Layout& layout);
 
+// The same layout of some of its arrays alone, by increasing position.
+Layout SelectArrays(const Layout& layout, const std::vector<uint32_t>& arrays);
+
 }  // namespace cairn
 
 #endif  // CAIRN_PLANNER_LAYOUT_BUILDER_H_

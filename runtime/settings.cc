@@ -130,6 +130,8 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.resume = ToResume(value(kSetting_resume));
   settings.resume_step = value(kSetting_resume).number;
   settings.partner = value(kSetting_partner).kind == CAIRN_VALUE_ON;
+  if (value(kSetting_match).kind == CAIRN_VALUE_NUMBER)
+    settings.match = static_cast<uint32_t>(value(kSetting_match).number);
   settings.require = value(kSetting_require).kind == CAIRN_VALUE_ON;
   settings.local = row[kSetting_local].text;
   settings.on = static_cast<uint32_t>(value(kSetting_on).number);

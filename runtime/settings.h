@@ -48,6 +48,7 @@ enum Trigger : uint32_t {  // bits of Settings::on
 };
 std::string_view TriggerName(Trigger trigger);  // "preempt", …
 
+enum Match : uint32_t { kMatchStrict = 0, kAllowMissing = 1, kAllowExtra = 2 };  // bits of Settings::match
 enum class Resume { kAuto, kNever, kRequire, kStep };
 enum class After { kAuto, kRequeue, kWait, kExit };
 
@@ -59,7 +60,8 @@ struct Settings {
   std::optional<int64_t> interval_steps;  // by steps
   std::string dir;
   Resume resume = Resume::kAuto;
-  int64_t resume_step = 0;  // with kStep
+  int64_t resume_step = 0;        // with kStep
+  std::optional<uint32_t> match;  // as the program asks
   bool require = false;
   std::string local = "auto";  // auto, none, or a directory
   bool partner = false;

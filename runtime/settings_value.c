@@ -24,6 +24,7 @@ static const char* const kForms[] = {
     "auto or a duration (" DURATION_FORMS ")",
     "a path",
     "auto, never, require or the number of a saved step",
+    "auto, strict, or a comma-separated list of allow-missing, allow-extra",
     "yes, no, on, off, 1 or 0",
     "auto, none or an absolute directory",
     "all, or a comma-separated list of preempt, timelimit, request, interval, end",
@@ -157,18 +158,30 @@ static int ParseInterval(const char* value, struct cairn_value* out) {
   return ParseDurationValue(value, out) == 0 && out->number > 0 ? 0 : -1;
 }
 
-static int ParseTriggers(const char* value, struct cairn_value* out) {
-  if (Is(value, "all")) return Set(out, CAIRN_VALUE_NUMBER, (1 << TRIGGER_COUNT) - 1);
+/* Bit 1 << i for each names[i] of a comma-separated list. */
+static int ParseBits(const char* value, const char* const* names, int count, struct cairn_value* out) {
   Set(out, CAIRN_VALUE_NUMBER, 0);
   for (;;) {
     size_t n = strcspn(value, ",");
     int i = 0;
-    while (i < TRIGGER_COUNT && !(strlen(kTriggers[i]) == n && strncmp(value, kTriggers[i], n) == 0)) ++i;
-    if (i == TRIGGER_COUNT) return -1;
+    while (i < count && !(strlen(names[i]) == n && strncmp(value, names[i], n) == 0)) ++i;
+    if (i == count) return -1;
     out->number |= 1 << i;
     if (value[n] == '\0') return 0;
     value += n + 1;
   }
+}
+
+static int ParseTriggers(const char* value, struct cairn_value* out) {
+  if (Is(value, "all")) return Set(out, CAIRN_VALUE_NUMBER, (1 << TRIGGER_COUNT) - 1);
+  return ParseBits(value, kTriggers, TRIGGER_COUNT, out);
+}
+
+static int ParseMatch(const char* value, struct cairn_value* out) {
+  static const char* const kAllowed[] = {"allow-missing", "allow-extra"};
+  if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
+  if (Is(value, "strict")) return Set(out, CAIRN_VALUE_NUMBER, 0);
+  return ParseBits(value, kAllowed, sizeof kAllowed / sizeof *kAllowed, out);
 }
 
 static int ParseMode(const char* value, struct cairn_value* out) {
@@ -242,6 +255,8 @@ static int ParseByType(enum cairn_setting_type type, const char* value, struct c
       if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
       if (Is(value, "none")) return Set(out, CAIRN_VALUE_NONE, 0);
       return *value == '/' ? Set(out, CAIRN_VALUE_TEXT, 0) : -1;
+    case CAIRN_TYPE_MATCH:
+      return ParseMatch(value, out);
     case CAIRN_TYPE_TRIGGERS:
       return ParseTriggers(value, out);
     case CAIRN_TYPE_KEEP:

@@ -11,6 +11,7 @@
  *   NOTICE    auto | DURATION
  *   PATH      any, not empty
  *   RESUME    auto | never | require | <step>
+ *   MATCH     auto | strict, or a comma-separated list of allow-missing, allow-extra
  *   BOOL      yes | no | 1 | 0 | on | off; "" = yes (the bare option)
  *   LOCAL     auto | none | absolute directory
  *   TRIGGERS  all, or a comma-separated list of preempt, timelimit, request, interval, end
@@ -48,6 +49,7 @@ enum cairn_setting_type {
   CAIRN_TYPE_NOTICE,
   CAIRN_TYPE_PATH,
   CAIRN_TYPE_RESUME,
+  CAIRN_TYPE_MATCH,
   CAIRN_TYPE_BOOL,
   CAIRN_TYPE_LOCAL,
   CAIRN_TYPE_TRIGGERS,
@@ -92,8 +94,8 @@ enum cairn_value_kind {
   CAIRN_VALUE_EXIT,  /* number: the exit code */
   CAIRN_VALUE_TIME,  /* number: nanoseconds */
   CAIRN_VALUE_STEPS, /* number: steps */
-  CAIRN_VALUE_NUMBER /* number: a step, a count, permissions, a signal, bytes a second, or bits 1 << i of TRIGGERS in the
-                        order above */
+  CAIRN_VALUE_NUMBER /* number: a step, a count, permissions, a signal, bytes a second, or bits 1 << i of TRIGGERS or
+                        MATCH in the order above (0: strict) */
 };
 
 struct cairn_value {

@@ -251,6 +251,52 @@ CAIRN_API int cairn_update(cairn_session* session, const char* name, int piece, 
   });
 }
 
+CAIRN_API int cairn_set_load(cairn_session* session, const cairn_load_options* options) {
+  return Guard([&] {
+    if (options == nullptr || options->struct_size < sizeof(cairn_load_options)) {
+      return Report(
+          {Code::kInvalid, "cairn_set_load: options->struct_size is not sizeof(cairn_load_options)"});
+    }
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    if (live->restored()) return WrongState("cairn_set_load after cairn_restore: say it before");
+    if ((options->match & ~(CAIRN_MATCH_ALLOW_MISSING | CAIRN_MATCH_ALLOW_EXTRA)) != 0)
+      return Report({Code::kInvalid, "cairn_set_load: match is no union of CAIRN_MATCH_*"});
+    cairn::MatchOptions match;
+    match.allowed = static_cast<uint32_t>(options->match);
+    for (int i = 0; i < options->rename_count; ++i) {
+      const cairn_rename& rename = options->renames[i];
+      match.renames.push_back({rename.saved != nullptr ? rename.saved : "",
+                               rename.registered != nullptr ? rename.registered : ""});
+    }
+    for (int i = 0; i < options->only_count; ++i)
+      match.only.emplace_back(options->only[i] != nullptr ? options->only[i] : "");
+    const Status checked = cairn::CheckMatchOptions(match);
+    if (checked.ok()) live->SetMatch(std::move(match));
+    return Report(checked.Annotate("cairn_set_load"));
+  });
+}
+
+CAIRN_API int cairn_restored_difference(cairn_session* session, int index, cairn_difference* difference) {
+  return Guard([&] {
+    if (difference == nullptr || difference->struct_size < sizeof(cairn_difference)) {
+      return Report({Code::kInvalid,
+                     "cairn_restored_difference: difference->struct_size is not sizeof(cairn_difference)"});
+    }
+    cairn::Session* const live = Live(session);
+    const size_t count = live != nullptr ? live->differences().size() : 0;
+    if (index < 0 || static_cast<size_t>(index) >= count) {
+      return Report({Code::kInvalid, "cairn_restored_difference: there is no difference " +
+                                         std::to_string(index) + " of " + std::to_string(count)});
+    }
+    const cairn::ItemDifference& found = live->differences()[static_cast<size_t>(index)];
+    difference->kind = found.kind;
+    difference->name = found.name.c_str();
+    difference->saved_name = found.saved_name.c_str();
+    return CAIRN_OK + 0;
+  });
+}
+
 CAIRN_API int cairn_restore(cairn_session* session, cairn_report* report) {
   return Guard([&] {
     if (report != nullptr && report->struct_size < sizeof(cairn_report)) {

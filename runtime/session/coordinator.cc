@@ -109,9 +109,9 @@ void Coordinator::LeadOpen() {
   });
 }
 
-void Coordinator::LeadRestore() {
-  OnClerk([this](Keeper& keeper) {
-    const Order order = keeper.Restore();
+void Coordinator::LeadRestore(const MatchOptions& match) {
+  OnClerk([this, match](Keeper& keeper) {
+    const Order order = keeper.Restore(match);
     OnLoop([this, order, before = keeper.restored_before()] {
       restored_before_ = before;
       // The machine must be there before the first request of a member that goes on.

@@ -44,7 +44,7 @@ class Coordinator {
 
   // The leader's part of cairn_open and cairn_restore. Each ends in a message to all members.
   void LeadOpen();
-  void LeadRestore();
+  void LeadRestore(const MatchOptions& match);
 
   // What arrives.
   void OnToLeader(int from, const std::string& payload);

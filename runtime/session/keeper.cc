@@ -32,6 +32,15 @@ std::string Joined(const std::vector<std::string>& lines) {
   return out;
 }
 
+// " allow …," with the setting that would, or nothing where none would.
+std::string HowToAllow(uint32_t match, bool helps) {
+  if (!helps) return "";
+  std::string value;
+  if ((match & kAllowMissing) != 0) value += "allow-missing";
+  if ((match & kAllowExtra) != 0) value += value.empty() ? "allow-extra" : ",allow-extra";
+  return " allow the difference by --checkpoint-match=" + value + ",";
+}
+
 Status Stop(Code code, std::string message) { return {code, std::move(message)}; }
 
 // How much an outcome counts. A mismatch or a fault that proves nothing stops all; damage falls back. Least of all: that a member gave up since
@@ -176,7 +185,9 @@ Result<std::vector<Outcome>> Keeper::Ask(const std::function<Order(int rank)>& o
   return outcomes;
 }
 
-Order Keeper::Restore() {
+Order Keeper::Restore(MatchOptions match) {
+  match_ = std::move(match);
+  match_.allowed = boot_.settings.match.value_or(match_.allowed);
   const auto stop = [](const Status& why) { return Order{.kind = Order::kStop, .status = why}; };
   auto inventories = CollectInventories();
   if (!inventories.ok()) return stop(inventories.status());
@@ -425,20 +436,26 @@ Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
   std::vector<BlobSpec> saved_blobs;
   for (const BlobItem& blob : checkpoint.blobs.items)
     saved_blobs.push_back({blob.name, static_cast<int>(blob.policy)});
-  const std::vector<std::string> differences =
-      CompareItems(checkpoint.index.saved.arrays, saved_blobs, state_);
-  if (!differences.empty()) {
+  Matching matching = MatchItems(checkpoint.index.saved.arrays, saved_blobs, state_, match_);
+  if (!matching.refused.empty()) {
     return Stop(Code::kMismatch,
-                "checkpoint " + title + " and the program differ:" + Joined(differences) +
-                    "\nThe checkpoint is unchanged and good. Run the program that made it, or start anew "
-                    "with another "
+                "checkpoint " + title + " and the program differ:" + Joined(matching.refused) +
+                    "\nThe checkpoint is unchanged and good. Run the program that made it," +
+                    HowToAllow(matching.curable | match_.allowed, matching.curable != 0) +
+                    " or start anew with another "
                     "--checkpoint-dir (or, at the job's first life, --checkpoint-resume=never)");
   }
-  Order load{.kind = Order::kLoad, .path = checkpoint.path, .index_hash = checkpoint.manifest.index_hash};
+  Order load{.kind = Order::kLoad,
+             .path = checkpoint.path,
+             .index_hash = checkpoint.manifest.index_hash,
+             .differences = std::move(matching.differences)};
   const bool same_world = checkpoint.manifest.world_size == static_cast<uint32_t>(boot_.world_size);
+  std::vector<std::string> reset;
   for (const BlobItem& blob : checkpoint.blobs.items) {
+    const auto name = matching.blobs.find(blob.name);
+    if (name == matching.blobs.end()) continue;
     if (blob.policy == BlobPolicy::kMerge) {
-      for (const auto& bytes : blob.by_rank) load.merged_blobs[blob.name].push_back(bytes.value_or(""));
+      for (const auto& bytes : blob.by_rank) load.merged_blobs[name->second].push_back(bytes.value_or(""));
       continue;
     }
     if (same_world) continue;
@@ -450,7 +467,9 @@ Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
                       std::to_string(boot_.world_size) +
                       " now). Run with as many ranks as then, or register it with another policy");
     }
-    load.reset.push_back(blob.name);
+    std::erase_if(load.differences, [&](const ItemDifference& d) { return d.name == name->second; });
+    load.differences.push_back({ItemDifference::kReset, name->second, blob.name});
+    reset.push_back(name->second);
   }
   const auto begin = std::chrono::steady_clock::now();
   const auto order_for = [&](int rank) {
@@ -459,8 +478,10 @@ Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
       order.sources = SourcesOn(rescued_->local, inventories_[static_cast<size_t>(rank)].node);
     for (const BlobItem& blob : checkpoint.blobs.items) {
       if (!same_world) break;
+      const auto name = matching.blobs.find(blob.name);
       const auto& bytes = blob.by_rank[static_cast<size_t>(rank)];
-      if (bytes && blob.policy != BlobPolicy::kMerge) order.blobs.emplace(blob.name, *bytes);
+      if (bytes && name != matching.blobs.end() && blob.policy != BlobPolicy::kMerge)
+        order.blobs.emplace(name->second, *bytes);
     }
     return order;
   };
@@ -488,9 +509,13 @@ Result<Order> Keeper::Offer(const LoadedCheckpoint& checkpoint) {
       " read", load.exchange ? " for " + FormatBytes(needed_bytes) + " of state" : "", " in ",
       FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ", checkpoint.manifest.world_size,
       checkpoint.manifest.world_size == 1 ? " rank" : " ranks", " then, ", boot_.world_size, " now");
-  for (const std::string& name : load.reset)
+  if (!matching.noted.empty()) {
+    links_.log->Info("checkpoint and program differ, which --checkpoint-match or the program allows:",
+                     Joined(matching.noted));
+  }
+  for (const std::string& name : reset)
     links_.log->Info("blob \"", name, "\" is not restored: the number of ranks changed");
-  Order order{.kind = Order::kProceed, .reset = load.reset, .restored = true};
+  Order order{.kind = Order::kProceed, .restored = true};
   order.step = checkpoint.manifest.step;
   order.label = checkpoint.manifest.label;
   order.world_size_saved = checkpoint.manifest.world_size;

@@ -67,8 +67,8 @@ class Keeper {
   Opened Open();
 
   // For cairn_restore: collects the members' shares, offers them checkpoints from the newest on until all have loaded one, and returns the
-  // last order (kProceed or kStop), which the caller sends to all. Restart rules: docs/design/restore.md.
-  Order Restore();
+  // last order (kProceed or kStop), which the caller sends to all. `match`: as the program asks. Restart rules: docs/design/restore.md.
+  Order Restore(MatchOptions match);
 
   // For agreement::Prepare, Commit and Finish.
   Result<std::string> Prepare(int64_t step);
@@ -122,6 +122,7 @@ class Keeper {
   };
   std::optional<Rescued> rescued_;
   State state_;
+  MatchOptions match_;                 // of the restore
   std::optional<Index> described_;     // the index of every save, but for the files' roots
   std::optional<std::string> parent_;  // decided by Restore
   bool parent_published_ = false;

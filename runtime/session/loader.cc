@@ -4,6 +4,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "planner/layout_builder.h"
 #include "runtime/formats/index.h"
 #include "runtime/formats/names.h"
 #include "runtime/io/file.h"
@@ -36,20 +37,34 @@ Result<Index> ReadIndex(const std::string& path, const Hash128& hash) {
   }
 }
 
-// By array of the layout: its position in the index.
-Result<std::vector<uint32_t>> MatchArrays(const Layout& layout, const SavedLayout& saved) {
+// What is to be loaded, and by its arrays their positions in the index.
+struct Loading {
+  Layout layout;
+  std::vector<uint32_t> saved_array;
+};
+
+Result<Loading> FindArrays(const Layout& layout, const SavedLayout& saved,
+                           const std::vector<ItemDifference>& differences) {
   std::unordered_map<std::string_view, uint32_t> position;
   for (uint32_t i = 0; i < saved.arrays.size(); ++i) position.emplace(saved.arrays[i].name, i);
-  std::vector<uint32_t> matched;
-  for (const ArraySpec& array : layout.arrays) {
-    const auto it = position.find(array.name);
-    if (it == position.end() || !(saved.arrays[it->second] == array)) {
+  std::unordered_map<std::string_view, const ItemDifference*> differs;
+  for (const ItemDifference& difference : differences) differs.emplace(difference.name, &difference);
+  Loading loading;
+  std::vector<uint32_t> chosen;
+  for (uint32_t a = 0; a < layout.arrays.size(); ++a) {
+    const ArraySpec& array = layout.arrays[a];
+    const auto difference = differs.find(array.name);
+    if (difference != differs.end() && difference->second->kind != ItemDifference::kRenamed) continue;
+    const auto it = position.find(difference != differs.end() ? difference->second->saved_name : array.name);
+    if (it == position.end() || !IsAlike(saved.arrays[it->second], array)) {
       return Status(Code::kMismatch,
                     "array \"" + array.name + "\" is not in the checkpoint as the program registered it");
     }
-    matched.push_back(it->second);
+    chosen.push_back(a);
+    loading.saved_array.push_back(it->second);
   }
-  return matched;
+  loading.layout = SelectArrays(layout, chosen);
+  return loading;
 }
 
 Layout OnlyRank(const Layout& layout, uint32_t rank) {
@@ -90,13 +105,14 @@ Result<LoadStats> LoadShare(const Order& order, const std::map<uint32_t, std::st
                             const Layout& layout, const Items& items, const ExchangeLinks& links) {
   CAIRN_ASSIGN_OR_RETURN(const Index index,
                          ReadIndex(order.path + "/" + std::string(names::kIndex), order.index_hash));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<uint32_t> saved_array, MatchArrays(layout, index.saved));
+  CAIRN_ASSIGN_OR_RETURN(const Loading loading, FindArrays(layout, index.saved, order.differences));
   CAIRN_ASSIGN_OR_RETURN(const SavedIndex saved, SavedIndex::Make(index.saved));
   const auto rank = static_cast<uint32_t>(links.self.rank);
-  const Layout own = order.exchange ? Layout() : OnlyRank(layout, rank);
-  const LayoutIndex wanted(order.exchange ? layout : own);
-  CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange({saved, wanted, saved_array}, rank));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<Destination> destinations, FindDestinations(plan, layout, items));
+  const Layout own = order.exchange ? Layout() : OnlyRank(loading.layout, rank);
+  const LayoutIndex wanted(order.exchange ? loading.layout : own);
+  CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange({saved, wanted, loading.saved_array}, rank));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<Destination> destinations,
+                         FindDestinations(plan, loading.layout, items));
   std::vector<SourceFile> files;
   for (const ShardRecord& file : index.files) {
     const auto copy = near.find(file.number);

@@ -104,6 +104,8 @@ void FromJson(const json& in, Inventory& m) {
 json ToJson(const Order& m) {
   json sources = json::array();
   for (const RescueSource& s : m.sources) sources.push_back({s.folder, s.slot, s.rank});
+  json differences = json::array();
+  for (const ItemDifference& d : m.differences) differences.push_back({d.kind, d.name, d.saved_name});
   return {{"kind", m.kind},
           {"status", FromStatus(m.status)},
           {"state", FromBytes(m.state)},
@@ -116,7 +118,7 @@ json ToJson(const Order& m) {
           {"sources", std::move(sources)},
           {"partner", m.partner},
           {"wards", m.wards},
-          {"reset", m.reset},
+          {"differences", std::move(differences)},
           {"restored", m.restored},
           {"step", m.step},
           {"label", m.label},
@@ -139,7 +141,10 @@ void FromJson(const json& in, Order& m) {
   m.exchange = in.at("exchange").get<bool>();
   m.blobs = ToBlobs(in.at("blobs"));
   m.merged_blobs = ToMerged(in.at("merged"));
-  m.reset = in.at("reset").get<std::vector<std::string>>();
+  for (const json& d : in.at("differences")) {
+    m.differences.push_back(
+        {ToKind(d.at(0), ItemDifference::kLeft), d.at(1).get<std::string>(), d.at(2).get<std::string>()});
+  }
   m.restored = in.at("restored").get<bool>();
   m.step = in.at("step").get<int64_t>();
   m.label = in.at("label").get<int64_t>();

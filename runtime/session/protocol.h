@@ -12,6 +12,7 @@
 #include "planner/base/status.h"
 #include "runtime/formats/record.h"
 #include "runtime/io/hash.h"
+#include "runtime/session/matching.h"
 #include "runtime/staging/leftovers.h"
 
 namespace cairn {
@@ -78,7 +79,8 @@ struct Order {
   uint32_t round = 0;    // counts what the leader asks of all in a restore
   bool exchange = true;  // kLoad; false: each rank reads all that it needs, and hands nothing on
   std::map<std::string, std::string> blobs;  // this member's own bytes, by name
-  std::vector<std::string> reset;            // blobs that their policy leaves alone
+  std::vector<ItemDifference>
+      differences;  // kLoad; items that are not named are loaded from those of their names
   std::map<std::string, std::vector<std::string>>
       merged_blobs;  // by name, then member of the life that saved
   bool restored = false;

@@ -188,7 +188,7 @@ Result<cairn_report> Session::Restore() {
   }
   SendToLeader(Inventory::kType, EncodeSessionMessage(inventory));
   SendToLeader(kShareMessage, EncodeShare(items_));
-  if (coordinator_) loop_->Post([this] { coordinator_->LeadRestore(); });
+  if (coordinator_) loop_->Post([this, match = match_] { coordinator_->LeadRestore(match); });
   for (;;) {
     CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter, mailbox_.Take(kOrderMessage, 0, kOrderBound));
     CAIRN_ASSIGN_OR_RETURN(const Order order, DecodeSessionMessage<Order>(letter.payload));
@@ -206,16 +206,30 @@ Result<cairn_report> Session::Restore() {
       report.step = order.step;
       report.label = order.label;
       report.world_size_saved = static_cast<int>(order.world_size_saved);
-      report.items_reset = static_cast<int>(order.reset.size());
-      if (order.restored)
-        report.items_loaded =
-            static_cast<int>(items_.arrays().size() + items_.blobs().size() - order.reset.size());
       report.finished = order.finished ? 1 : 0;
+      report.match = static_cast<int>(boot_.settings.match.value_or(match_.allowed));
+      CountItems(&report);
       return report;
     }
     Outcome outcome;
     outcome.status = Obey(order, &outcome);
     SendToLeader(Outcome::kType, EncodeSessionMessage(outcome));
+  }
+}
+
+void Session::CountItems(cairn_report* report) {
+  if (report->restored == 0) differences_.clear();
+  // Optional arrays of other members are none of this one's items.
+  std::erase_if(differences_, [this](const ItemDifference& difference) {
+    return difference.kind != ItemDifference::kExtra && !items_.Find(difference.name).ok();
+  });
+  report->difference_count = static_cast<int>(differences_.size());
+  if (report->restored == 0) return;
+  report->items_loaded = static_cast<int>(items_.arrays().size() + items_.blobs().size());
+  for (const ItemDifference& difference : differences_) {
+    if (difference.kind == ItemDifference::kReset) ++report->items_reset;
+    if (difference.kind != ItemDifference::kRenamed && difference.kind != ItemDifference::kExtra)
+      --report->items_loaded;
   }
 }
 
@@ -348,6 +362,7 @@ Status Session::Load(const Order& order, Outcome* outcome) {
     if (blob.size != nullptr) *blob.size = saved;
   }
   saved_blobs_ = order.merged_blobs;
+  differences_ = order.differences;
   return OkStatus();
 }
 

@@ -54,6 +54,8 @@ class Session {
   static Result<Pointer> Open(const std::string& name, const Bootstrap& boot);
 
   Items& items() { return items_; }
+  void SetMatch(MatchOptions match) { match_ = std::move(match); }                 // see cairn_set_load
+  const std::vector<ItemDifference>& differences() const { return differences_; }  // of the restore
   // Bytes of a merged blob, of a member of the life that saved; they live as long as the session.
   Status SavedBlob(const std::string& name, int member, std::string_view* bytes) const;
   void OnCopy(std::function<void()> collect) { collect_ = std::move(collect); }  // see cairn_on_copy
@@ -96,6 +98,7 @@ class Session {
   Session(std::string name, const Bootstrap& boot);
   Status Connect();
   bool Leave();  // false: something hangs, and the session must not be destroyed
+  void CountItems(cairn_report* report);
   Status Obey(const Order& order, Outcome* outcome);
   Status Prepare(const Order& order, Outcome* outcome);
   std::unique_ptr<PartnerLink> LinkPartner(const Saver& saver, const Order& order);
@@ -134,6 +137,8 @@ class Session {
   // The application's.
   Items items_;
   State state_;  // what all members registered; during the restore
+  MatchOptions match_;
+  std::vector<ItemDifference> differences_;  // of the checkpoint that was loaded last
   int64_t label_ = 0;
   bool started_ = false;
   bool quiet_ = false;

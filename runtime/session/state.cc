@@ -54,19 +54,19 @@ std::string ToCbor(const json& value) {
   return out;
 }
 
-std::string Describe(const ArraySpec& spec) {
-  Dims shape = spec.shape;
-  if (spec.fortran) std::reverse(&shape[0], &shape[0] + shape.size());
-  return shape.ToString() + " " + std::string(DTypeName(spec.dtype)) +
-         (spec.fortran ? " (Fortran order)" : "");
-}
-
 Status Disagree(const std::string& name, size_t rank, const std::string& what) {
   return {Code::kInvalid, "item \"" + name + "\": rank 0 and rank " + std::to_string(rank) + " disagree: " +
                               what + "; every rank must add every item with the same type and global shape"};
 }
 
 }  // namespace
+
+std::string DescribeArray(const ArraySpec& spec) {
+  Dims shape = spec.shape;
+  if (spec.fortran) std::reverse(&shape[0], &shape[0] + shape.size());
+  return shape.ToString() + " " + std::string(DTypeName(spec.dtype)) +
+         (spec.fortran ? " (Fortran order)" : "");
+}
 
 std::string EncodeShare(const Items& items) {
   json arrays = json::array(), blobs = json::array(), list_of = json::array(), lists = json::array();
@@ -121,7 +121,8 @@ Status ShareMerger::Match(const std::string& items, size_t rank, std::vector<uin
       ordered.emplace_back();
     }
     const ArraySpec& first = arrays_[it->second];
-    if (!(first == spec)) return Disagree(spec.name, rank, Describe(first) + " against " + Describe(spec));
+    if (!(first == spec))
+      return Disagree(spec.name, rank, DescribeArray(first) + " against " + DescribeArray(spec));
     if (optional != optional_[it->second]) return Disagree(spec.name, rank, "optional in one of them alone");
     ordered[it->second] = list_of->at(i);
   }
@@ -230,38 +231,6 @@ Result<State> DecodeState(std::string_view bytes) {
   } catch (const std::exception& e) {
     return Status(Code::kInternal, std::string("the merged layout cannot be read: ") + e.what());
   }
-}
-
-std::vector<std::string> CompareItems(const std::vector<ArraySpec>& saved,
-                                      const std::vector<BlobSpec>& saved_blobs, const State& now) {
-  std::vector<std::string> lines;
-  std::map<std::string, const ArraySpec*> registered;
-  for (const ArraySpec& spec : now.layout.arrays) registered.emplace(spec.name, &spec);
-  for (const ArraySpec& spec : saved) {
-    const auto it = registered.find(spec.name);
-    if (it == registered.end()) {
-      lines.push_back(spec.name + ": saved " + Describe(spec) + ", not registered by the program");
-      continue;
-    }
-    if (!(*it->second == spec))
-      lines.push_back(spec.name + ": saved " + Describe(spec) + ", registered " + Describe(*it->second));
-    registered.erase(it);
-  }
-  for (const ArraySpec& spec : now.layout.arrays) {
-    if (registered.contains(spec.name))
-      lines.push_back(spec.name + ": registered " + Describe(spec) + ", not in the checkpoint");
-  }
-  for (const BlobSpec& blob : saved_blobs) {
-    const bool there = std::any_of(now.blobs.begin(), now.blobs.end(),
-                                   [&](const BlobSpec& b) { return b.name == blob.name; });
-    if (!there) lines.push_back(blob.name + ": a saved blob, not registered by the program");
-  }
-  for (const BlobSpec& blob : now.blobs) {
-    const bool there = std::any_of(saved_blobs.begin(), saved_blobs.end(),
-                                   [&](const BlobSpec& b) { return b.name == blob.name; });
-    if (!there) lines.push_back(blob.name + ": a registered blob, not in the checkpoint");
-  }
-  return lines;
 }
 
 }  // namespace cairn

@@ -57,9 +57,8 @@ class ShareMerger {
 std::string EncodeState(const State& state);
 Result<State> DecodeState(std::string_view bytes);
 
-// What differs between a checkpoint and the program, one line each ("u: saved [64, 64] F64, registered [64, 128] F64"); empty = they match.
-std::vector<std::string> CompareItems(const std::vector<ArraySpec>& saved,
-                                      const std::vector<BlobSpec>& saved_blobs, const State& now);
+// For people: "[64, 128] F64", with the dimensions as the program counts them.
+std::string DescribeArray(const ArraySpec& spec);
 
 }  // namespace cairn
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/layout_builder.h"
+#include "planner/layout_index.h"
 #include "tests/planner/random_layout.h"
 
 namespace cairn {
@@ -82,6 +84,35 @@ TEST(Layout, RefusesASizeThatOverflows) {
   EXPECT_THAT(status.message(), HasSubstr("does not fit 63 bits"));
   EXPECT_EQ(CheckArray({"a", DType::kF64, false, {-1}}).code(), Code::kInvalid);
   EXPECT_EQ(CheckArray({"", DType::kF64, false, {1}}).code(), Code::kInvalid);
+}
+
+TEST(Layout, SelectsSomeOfItsArrays) {
+  const Layout layout = MakeLayout(
+      2,
+      {kU, {"lr", DType::kF32, false, {}}, {"odd", DType::kF32, false, {5}}, {"v", DType::kF32, false, {2}}},
+      {{0, 0, 0, {{0, 0}, {4, 4}}},
+       {0, 1, 0, {{0, 4}, {4, 2}}},
+       {1, 0, 0, {}},
+       {1, 1, 0, {}},
+       {2, 0, 0, {{3}, {2}}},
+       {2, 1, 0, {{0}, {3}}},
+       {3, 0, 0, {{0}, {1}}},
+       {3, 1, 0, {{1}, {1}}}});
+  const auto ruled = FindRules(layout);
+  ASSERT_TRUE(ruled.ok());
+  ASSERT_FALSE(ruled->grids.Has(2));
+  for (const Layout& whole : {layout, *ruled}) {
+    const Layout some = SelectArrays(whole, {1, 2, 3});
+    ASSERT_TRUE(ValidateLayout(some).ok());
+    ASSERT_EQ(some.arrays.size(), 3u);
+    const std::vector<Piece> pieces = LayoutIndex(some).PiecesOf(1);
+    ASSERT_EQ(pieces.size(), 3u);
+    EXPECT_EQ(pieces[0].box.ToString(), "[]");
+    EXPECT_EQ(some.arrays[pieces[1].array].name, "odd");
+    EXPECT_EQ(pieces[1].box.ToString(), "[0:3]");
+    EXPECT_EQ(some.arrays[pieces[2].array].name, "v");
+    EXPECT_EQ(pieces[2].box.ToString(), "[1:2]");
+  }
 }
 
 }  // namespace

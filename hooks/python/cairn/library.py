@@ -28,9 +28,23 @@ class ArrayStruct(ctypes.Structure):
                 ("pieces", POINTER(PieceStruct)), ("optional", c_int)]
 
 
+class RenameStruct(ctypes.Structure):
+    _fields_ = [("saved", c_char_p), ("registered", c_char_p)]
+
+
+class LoadOptions(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("match", c_int), ("rename_count", c_int), ("renames", POINTER(RenameStruct)), ("only_count", c_int),
+                ("only", POINTER(c_char_p))]
+
+
+class DifferenceStruct(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("kind", c_int), ("name", c_char_p), ("saved_name", c_char_p)]
+
+
 class ReportStruct(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("restored", c_int), ("step", c_int64), ("label", c_int64), ("world_size_saved", c_int),
-                ("items_loaded", c_int), ("items_reset", c_int), ("finished", c_int)]
+                ("items_loaded", c_int), ("items_reset", c_int), ("finished", c_int), ("match", c_int),
+                ("difference_count", c_int)]
 
 
 _FUNCTIONS = {
@@ -43,6 +57,8 @@ _FUNCTIONS = {
     "cairn_saved_blob": (c_int, [c_void_p, c_char_p, c_int, POINTER(c_void_p), POINTER(c_size_t)]),
     "cairn_on_copy": (c_int, [c_void_p, Collect, c_void_p]),
     "cairn_update_item": (c_int, [c_void_p, c_int, c_int, c_void_p]),
+    "cairn_set_load": (c_int, [c_void_p, POINTER(LoadOptions)]),
+    "cairn_restored_difference": (c_int, [c_void_p, c_int, POINTER(DifferenceStruct)]),
     "cairn_restore": (c_int, [c_void_p, POINTER(ReportStruct)]),
     "cairn_step": (c_int, [c_void_p, c_int64]),
     "cairn_quiet_begin": (c_int, [c_void_p]),

@@ -3,9 +3,13 @@ import contextlib
 import ctypes
 import dataclasses
 import enum
-from typing import Any, Callable, Iterable, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from cairn import errors, library, memory
+
+
+_ALLOWED = {"allow-missing": 1, "allow-extra": 2}
+_RENAMED, _KINDS = 0, ("renamed", "missing", "extra", "reset", "left")  # CAIRN_ITEM_*
 
 
 class Policy(enum.IntEnum):
@@ -25,17 +29,30 @@ class Report:
     step              count of `Session.step` calls at its save; 0 without one
     label             the label given to that call
     world_size_saved  ranks of the life that saved
-    items_loaded, items_reset
     finished          the run was finished: there is nothing left to do
+    match             which differences were allowed, as --checkpoint-match spells it
+
+    Names of items, empty where nothing was restored:
+    loaded            from the checkpoint
+    missing           not in the checkpoint: as the program made them
+    extra             in the checkpoint alone
+    reset             blobs that their policy left alone, since the number of ranks has changed
+    left              not chosen (`only`): as the program made them
+    renamed           of those loaded: by the name in the checkpoint, the program's
     """
 
     restored: bool = False
     step: int = 0
     label: int = 0
     world_size_saved: int = 0
-    items_loaded: int = 0
-    items_reset: int = 0
     finished: bool = False
+    match: str = "strict"
+    loaded: Tuple[str, ...] = ()
+    missing: Tuple[str, ...] = ()
+    extra: Tuple[str, ...] = ()
+    reset: Tuple[str, ...] = ()
+    left: Tuple[str, ...] = ()
+    renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 class Session:
@@ -50,7 +67,7 @@ class Session:
         self._library = library.load()
         self._handle = ctypes.c_void_p()
         self._kept: List[Any] = []  # memory and callbacks that the library knows by address
-        self._items = 0
+        self._items: List[str] = []  # names
         self._blobs = {}
         if self._library is None:
             return
@@ -99,21 +116,21 @@ class Session:
         array = library.ArrayStruct(ctypes.sizeof(library.ArrayStruct), memory.DTYPES[dtype], 1 if fortran else 0, len(shape),
                                     memory.padded(shape, library.Dims), len(pieces), structs,
                                     1 if optional else 0)
-        return self._added(lambda: self._library.cairn_add_array(self._handle, name.encode(), array))
+        return self._added(name, lambda: self._library.cairn_add_array(self._handle, name.encode(), array))
 
     def add_blob(self, name: str, capacity: int, policy: Policy) -> "Blob":
         """Adds bytes of this rank's own, at most `capacity` (64 KiB), whose number may change."""
         blob = Blob(capacity)
         self._blobs[name] = blob
-        self._added(lambda: self._library.cairn_add_sized_blob(self._handle, name.encode(), blob.buffer, capacity, ctypes.byref(blob.size),
-                                                               int(policy)))
+        self._added(name, lambda: self._library.cairn_add_sized_blob(self._handle, name.encode(), blob.buffer, capacity,
+                                                                     ctypes.byref(blob.size), int(policy)))
         return blob
 
-    def _added(self, add: Callable[[], int]) -> int:
+    def _added(self, name: str, add: Callable[[], int]) -> int:
         if self._handle:
             self._check(add())
-        self._items += 1
-        return self._items - 1
+        self._items.append(name)
+        return len(self._items) - 1
 
     def update(self, item: int, piece: int, data: int) -> None:
         """Gives a piece another address. Allowed at any time, most of all in the callback of `on_copy`."""
@@ -129,17 +146,48 @@ class Session:
 
     # ---- the run ----
 
-    def restore(self) -> Report:
+    def restore(self, match: str = "strict", rename: Optional[Mapping[str, str]] = None, only: Sequence[str] = ()) -> Report:
         """Loads the newest valid checkpoint into the registered memory, if there is one; collective, once, before the first step.
 
-        After an exception no rank may run on: the memory may be partly overwritten.
+        match   which differences are allowed where the user gives no --checkpoint-match: "strict" (none), "allow-missing" (items that the checkpoint
+                lacks stay as they are), "allow-extra" (saved items that were not added are passed over), or both by a comma
+        rename  by a pattern of names in the checkpoint, the program's: {"net.*": "model.*"}; a '*' stands for any characters
+        only    patterns of the names to be loaded; all other items stay as they are, and nothing else is read
+        The same on all ranks. Raises `cairn.Mismatch` naming every difference that is not allowed. After an exception no rank may run on: the memory
+        may be partly overwritten.
         """
         if not self._handle:
             return Report()
+        self._set_load(match, dict(rename or {}), list(only))
         report = library.ReportStruct(ctypes.sizeof(library.ReportStruct))
         self._check(self._library.cairn_restore(self._handle, report))
-        return Report(bool(report.restored), report.step, report.label, report.world_size_saved, report.items_loaded, report.items_reset,
-                      bool(report.finished))
+        allowed = ",".join(name for name, bit in _ALLOWED.items() if report.match & bit) or "strict"
+        return Report(bool(report.restored), report.step, report.label, report.world_size_saved, bool(report.finished), allowed,
+                      **self._outcome(report.difference_count) if report.restored else {})
+
+    def _set_load(self, match: str, rename: Dict[str, str], only: List[str]) -> None:
+        modes = [] if match == "strict" else match.split(",")
+        if not set(modes) <= set(_ALLOWED):
+            raise errors.Invalid(f'match="{match}": strict, or a comma-separated list of {", ".join(_ALLOWED)}')
+        renames = (library.RenameStruct * max(len(rename), 1))(*((saved.encode(), name.encode()) for saved, name in rename.items()))
+        patterns = (ctypes.c_char_p * max(len(only), 1))(*(pattern.encode() for pattern in only))
+        self._check(self._library.cairn_set_load(self._handle, library.LoadOptions(
+            ctypes.sizeof(library.LoadOptions), sum(_ALLOWED[mode] for mode in modes), len(rename), renames, len(only), patterns)))
+
+    def _outcome(self, count: int) -> Dict[str, Any]:
+        found: Dict[str, List[str]] = {kind: [] for kind in _KINDS[1:]}
+        renamed = {}
+        for i in range(count):
+            difference = library.DifferenceStruct(ctypes.sizeof(library.DifferenceStruct))
+            self._check(self._library.cairn_restored_difference(self._handle, i, difference))
+            name, saved = difference.name.decode(), difference.saved_name.decode()
+            if difference.kind == _RENAMED:
+                renamed[saved] = name
+            else:
+                found[_KINDS[difference.kind]].append(name or saved)
+        kept = {name for kind in ("missing", "reset", "left") for name in found[kind]}
+        return {"loaded": tuple(name for name in self._items if name not in kept), "renamed": renamed,
+                **{kind: tuple(names) for kind, names in found.items()}}
 
     def saved_blobs(self, name: str, world_size_saved: int) -> List[bytes]:
         """After `restore`: what each rank of the life that saved had in a blob of Policy.MERGE."""

@@ -189,6 +189,33 @@ CAIRN_API int cairn_update(cairn_session* session, const char* name, int piece, 
 /* The same by number: items are numbered from 0 in the order of this member's cairn_add_* calls. */
 CAIRN_API int cairn_update_item(cairn_session* session, int item, int piece, void* data);
 
+/* Differences between a checkpoint and the program that cairn_restore may allow; bits. Types and shapes are always equal. */
+enum {
+  CAIRN_MATCH_STRICT = 0,        /* none */
+  CAIRN_MATCH_ALLOW_MISSING = 1, /* items that the checkpoint lacks: they keep what the program put there */
+  CAIRN_MATCH_ALLOW_EXTRA = 2    /* saved items that the program has not added: they are passed over */
+};
+
+/* A saved item whose name matches `saved` goes into the program's item `registered`. In both, '*' stands for any characters: the n-th one of
+ * `registered` for what the n-th one of `saved` stood for, each but the last as short as possible. "net.*.w" to "model.*.weight". */
+typedef struct cairn_rename {
+  const char* saved;
+  const char* registered;
+} cairn_rename;
+
+typedef struct cairn_load_options {
+  size_t struct_size; /* sizeof(cairn_load_options) */
+  int match;          /* CAIRN_MATCH_*, where the user has given no --checkpoint-match */
+  int rename_count;
+  const cairn_rename* renames; /* the first that matches counts; what none matches keeps its name */
+  int only_count; /* 0: everything is loaded. Else the items whose (new) names match one of these patterns; of the */
+  const char* const*
+      only; /* checkpoint nothing else is read, and the program's other items keep what it put there */
+} cairn_load_options;
+
+/* How cairn_restore loads; before it. Every member gives the same; member 0's count. Whatever is loaded, saves hold everything. */
+CAIRN_API int cairn_set_load(cairn_session* session, const cairn_load_options* options);
+
 typedef struct cairn_report {
   size_t struct_size;   /* set by the caller: sizeof(cairn_report) */
   int restored;         /* 1 when a checkpoint was loaded */
@@ -196,14 +223,35 @@ typedef struct cairn_report {
   int64_t label;        /* the label given to cairn_step at the save; 0 when nothing was loaded */
   int world_size_saved; /* members of the life that saved */
   int items_loaded;
-  int items_reset; /* blobs that their policy left alone */
-  int finished;    /* 1 when the run was finished: there is nothing left to do */
+  int items_reset;      /* blobs that their policy left alone */
+  int finished;         /* 1 when the run was finished: there is nothing left to do */
+  int match;            /* CAIRN_MATCH_*: what was allowed */
+  int difference_count; /* for cairn_restored_difference */
 } cairn_report;
 
 /* Loads the newest valid checkpoint of the run into the registered memory, or nothing when there is none; collective. Required, once, before
  * the first cairn_step. A damaged checkpoint is named, marked and passed over for the next older one. On any error no rank may run on: the
  * memory may be partly overwritten. report may be NULL. */
 CAIRN_API int cairn_restore(cairn_session* session, cairn_report* report);
+
+/* How an item was not simply loaded from the saved one of its name. */
+enum {
+  CAIRN_ITEM_RENAMED = 0, /* loaded, from another name */
+  CAIRN_ITEM_MISSING,     /* not in the checkpoint: as the program made it */
+  CAIRN_ITEM_EXTRA,       /* in the checkpoint alone */
+  CAIRN_ITEM_RESET,       /* a blob that its policy left alone */
+  CAIRN_ITEM_LEFT         /* not chosen (cairn_load_options.only): as the program made it */
+};
+
+typedef struct cairn_difference {
+  size_t struct_size;     /* set by the caller: sizeof(cairn_difference) */
+  int kind;               /* CAIRN_ITEM_* */
+  const char* name;       /* the program's, "" for CAIRN_ITEM_EXTRA; both valid until cairn_finalize */
+  const char* saved_name; /* the checkpoint's, "" where there is none */
+} cairn_difference;
+
+/* After cairn_restore: its index-th difference, 0 … report.difference_count - 1. Every item that is not named was loaded, if anything was. */
+CAIRN_API int cairn_restored_difference(cairn_session* session, int index, cairn_difference* difference);
 
 /* A boundary. label: the program's own step number, for people; equal on all members. Costs one atomic store and load unless a save is
  * agreed on for this boundary; then returns after this member's state was copied. Returns CAIRN_OK, also when a save failed. */

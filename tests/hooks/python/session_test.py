@@ -1,5 +1,6 @@
 """The package without PyTorch: whole lives of ranks in plain Python, and where arrays of others lie."""
 import ctypes
+import json
 import subprocess
 import sys
 import unittest
@@ -28,6 +29,39 @@ class SessionTest(Lives):
                 self.assertIn(["own", str(rank) if ranks == 3 else "none"], said)
             sums = [float.fromhex(words[1]) for said in later for words in said if words[0] == "sum"]
             self.assertEqual(sum(sums), sum(whole))  # binary fractions of few digits: exact in any order
+
+    def test_loads_what_a_changed_program_still_has(self):
+        def program(items, load=None, *more):
+            said = self.life("run", 2, HERE / "changed.py", "--items", *items, "--load", json.dumps(load or {}), *more)
+            of_rank = said[1]
+            words = {line[0]: line for line in of_rank}
+            report = json.loads(" ".join(words["report"][1:])) if "report" in words else None
+            return {line[1]: line[2] for line in of_rank if line[0] == "item"}, report, words
+
+        program(["net.a=1:7", "net.b=2:5", "big=3:2000000", "gone=4:3"], None, "--save")
+        changed = ["model.a=11:7", "model.b=12:5", "big=13:2000000", "new=14:2"]
+
+        _, _, words = program(changed)
+        refusal = " ".join(words["mismatch"])
+        for line in ("net.a: saved [7] F64, not registered", "gone: saved [3] F64, not registered", "new: registered [2] F64, not in the checkpoint",
+                     "--checkpoint-match=allow-missing,allow-extra"):
+            self.assertIn(line, refusal)
+        _, _, words = program(["net.a=1:8", "net.b=2:5", "big=3:2000000"], {"match": "allow-missing,allow-extra"})
+        self.assertIn("net.a: saved [7] F64, registered [8] F64", " ".join(words["mismatch"]))
+        self.assertNotIn("--checkpoint-match", " ".join(words["mismatch"]))
+
+        items, report, words = program(changed, {"match": "allow-missing,allow-extra", "rename": {"net.*": "model.*"}})
+        self.assertEqual(items, {"model.a": "1.0", "model.b": "2.0", "big": "3.0", "new": "14.0"})
+        self.assertEqual((report["loaded"], report["missing"], report["extra"], report["reset"], report["left"]),
+                         (["model.a", "model.b", "big"], ["new"], ["gone"], [], []))
+        self.assertEqual((report["renamed"], report["match"]), ({"net.a": "model.a", "net.b": "model.b"}, "allow-missing,allow-extra"))
+        whole = int(words["read"][1])
+        self.assertIn("new: registered [2] F64, not in the checkpoint", self.log)
+
+        items, report, words = program(changed, {"only": ["model.*"], "rename": {"net.*": "model.*"}})
+        self.assertEqual(items, {"model.a": "1.0", "model.b": "2.0", "big": "13.0", "new": "14.0"})
+        self.assertEqual((report["loaded"], report["left"], report["match"]), (["model.a", "model.b"], ["big", "new"], "strict"))
+        self.assertLess(int(words["read"][1]), whole / 2)  # one block or two, of 16 MB
 
     def test_a_program_runs_as_it_is_where_there_is_no_cairn(self):
         done = subprocess.run([sys.executable, HERE / "counter.py"], env={"PYTHONPATH": str(ROOT / "hooks/python"), "PATH": "/usr/bin:/bin"},

@@ -1,4 +1,6 @@
 """Trains, stops after a save, resumes on another number of ranks: the losses must be those of a run that nobody disturbed."""
+import shutil
+
 from lives import HERE, Lives, free_port, main
 
 
@@ -25,6 +27,21 @@ class Training(Lives):
 
     def test_a_plain_module_resumes_to_the_same_bits(self):
         self.resumes("plain", 1, 1)
+
+    def test_a_changed_model_resumes_with_what_it_still_has(self):
+        model = ["plain", "--optimizer", "odd"]
+        expected, _ = self.train("whole", 1, *model)
+        self.train("broken", 1, *model, "--save-at", 4, "--stop-at", 4)
+        shutil.copytree(self.folder / "broken", self.folder / "grown")
+        # A renamed layer takes its optimizer's state along, tensors and numbers.
+        after, resumed = self.train("broken", 1, *model, "--change", "renamed")
+        self.assertEqual((resumed, after), (4, {step: expected[step] for step in range(5, 9)}))
+        # A new parameter begins as the program made it, and so does its optimizer's state.
+        said = self.life("grown", 1, HERE / "train.py", *model, "--change", "grown")[0]
+        losses = {int(words[1]): float.fromhex(words[2]) for words in said if words[0] == "loss"}
+        self.assertEqual(losses[5], expected[5])  # it is zero still
+        self.assertNotEqual(losses[6], expected[6])
+        self.assertIn(["missing", "model.shift", "optim.state.shift.power", "optim.state.shift.mean"], said)
 
 
 def add(kind, ranks, ranks_later, optimizer):

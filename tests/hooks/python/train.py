@@ -1,6 +1,6 @@
 """A rank that trains a small model in one of the ways that PyTorch's users know, attached to Cairn in one line.
 
-Prints "resumed STEP", then "loss STEP VALUE" for each step (the mean over ranks, exact), then "done". The data of a step depends on the step and
+Prints "resumed STEP", "missing NAME …" (of the report), then "loss STEP VALUE" for each step (the mean over ranks, exact), then "done". The data of a step depends on the step and
 the sample alone, and the global batch is the same for every number of ranks: losses may differ between numbers of ranks by rounding only.
 """
 import argparse
@@ -18,18 +18,20 @@ SAMPLES = 12  # of the global batch
 
 
 class Net(nn.Module):
-    def __init__(self):
+    def __init__(self, change=None):
         super().__init__()
+        self.middle = "inner" if change == "renamed" else "hidden"
         self.embed = nn.Linear(8, 24)
         self.norm = nn.LayerNorm(24)
-        self.hidden = nn.Linear(24, 36, bias=False)
+        setattr(self, self.middle, nn.Linear(24, 36, bias=False))
         self.out = nn.Linear(36, 5)
         self.scale = nn.Parameter(torch.ones(1))
+        self.shift = nn.Parameter(torch.zeros(5)) if change == "grown" else 0
         self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
 
     def forward(self, x):
         self.calls += 1
-        return self.out(F.gelu(self.hidden(self.norm(torch.tanh(self.embed(x)))))) * self.scale
+        return self.out(F.gelu(getattr(self, self.middle)(self.norm(torch.tanh(self.embed(x)))))) * self.scale + self.shift
 
 
 def wrap(kind, net, rank, size):
@@ -112,6 +114,7 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--save-at", type=int, default=-1)
     parser.add_argument("--stop-at", type=int, default=-1, help="leaves without a word after this step, when its save is durable")
+    parser.add_argument("--change", choices=("renamed", "grown"), help="of the model, since it was saved")
     parser.add_argument("--port", default="29511")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -120,11 +123,13 @@ def main():
     if arguments.kind != "plain":
         dist.init_process_group("gloo")
     torch.manual_seed(3)
-    model = wrap(arguments.kind, Net(), rank, size)
+    model = wrap(arguments.kind, Net(arguments.change), rank, size)
     optimizer = optimizer_of(arguments.optimizer, arguments.kind, model)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 20)
-    run = cairn.torch.attach(model, optimizer, scheduler)
+    changes = {"renamed": {"rename": {"hidden.*": "inner.*"}}, "grown": {"match": "allow-missing"}}
+    run = cairn.torch.attach(model, optimizer, scheduler, **changes.get(arguments.change, {}))
     print("resumed", run.steps_done, flush=True)
+    print("missing", *run.report.missing, flush=True)
     split = arguments.kind not in ("plain", "tp")  # over the ranks, or the same on all
     ways = size // 2 if arguments.kind == "2d" else size if split else 1
     part = rank // 2 if arguments.kind == "2d" else rank if split else 0

@@ -154,17 +154,5 @@ TEST(State, ArraysThatLieDeepInEachOtherAreAnErrorAndNoStackOverflow) {
   EXPECT_EQ(DecodeState(shares[0]).status().code(), Code::kInternal);
 }
 
-TEST(State, ComparesACheckpointWithTheProgramItemByItem) {
-  State now;
-  now.layout.arrays = {{"u", DType::kF64, false, {64, 128}}, {"new", DType::kF32, false, {}}};
-  now.blobs = {{"rng", CAIRN_BLOB_DROP}};
-  const std::vector<ArraySpec> saved = {{"u", DType::kF64, false, {64, 64}},
-                                        {"old", DType::kI64, false, {2}}};
-  EXPECT_THAT(CompareItems(saved, {{"rng", CAIRN_BLOB_RESEED}}, now),
-              ElementsAre("u: saved [64, 64] F64, registered [64, 128] F64",
-                          "old: saved [2] I64, not registered by the program",
-                          "new: registered [] F32, not in the checkpoint"));
-}
-
 }  // namespace
 }  // namespace cairn

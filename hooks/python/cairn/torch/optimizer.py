@@ -5,7 +5,7 @@ nothing, and takes it back when there is nothing to restore: what a fresh run do
 """
 import collections
 import contextlib
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
 import torch
 
@@ -100,6 +100,14 @@ class State:
         groups = [{"of": [self.names[id(p)][0][0] for p in group["params"]], **{k: v for k, v in group.items() if k != "params"}}
                   for group in self.outer.param_groups if all(id(p) in self.names for p in group["params"])]
         return {"scalars": scalars, "absent": absent, "groups": groups}
+
+    def unloaded(self, loaded: Set[str]) -> List[str]:
+        """Names of parameters of which no state was loaded: the optimizer makes it in its next step."""
+        items: Dict[str, List[str]] = {}
+        for parameter, key, _ in self._tensors(self.spare):
+            names = [name for name, _, _ in self.names[id(parameter)]]
+            items.setdefault(names[0], []).extend(f"{self.name}.state.{name}.{key}" for name in names)
+        return [name for name, own in items.items() if loaded.isdisjoint(own)]
 
     def load(self, values: Dict[str, Any]) -> None:
         absent = set(values["absent"])

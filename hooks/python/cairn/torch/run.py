@@ -12,6 +12,7 @@ from cairn.memory import Piece
 from cairn.session import Policy, Report, Session
 from cairn.torch import codec
 from cairn.torch.boundary import after_steps_of, expect
+from cairn.torch.changes import compared, item_renames, nothing_saved, renamed
 from cairn.torch.model import Part, parts_of
 from cairn.torch.optimizer import State
 from cairn.torch.placement import DTYPES
@@ -26,7 +27,7 @@ _attached: Dict[str, "Run"] = {}
 
 def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[None, torch.optim.Optimizer, Mapping[str, torch.optim.Optimizer]] = None,
            scheduler: Any = None, loader: Any = None, scaler: Any = None, extra: Optional[Mapping[str, Any]] = None, *, boundary: str = "loop",
-           name: str = "main") -> "Run":
+           match: str = "strict", rename: Optional[Mapping[str, str]] = None, name: str = "main") -> "Run":
     """Registers everything that makes up the training's state, restores it if there is something to restore, and returns the handle. Collective.
 
     model, optimizer  one, or a dict of them by name. Wrap the model (DDP, FSDP, fully_shard, tensor parallel) before
@@ -37,6 +38,10 @@ def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[No
     extra             by name: objects with state_dict() and load_state_dict(), of small plain values; rank 0's are saved
     boundary          what ends an iteration: "loop": `Run.step`, or the next item of `Run.batches`. "optimizer", for a loop that is not yours: the first
                       forward of any module after a step of the optimizer, of which there must be one alone
+    match             what may differ from the checkpoint where the user gives no --checkpoint-match: "strict" (nothing), "allow-missing" (what the
+                      checkpoint lacks stays as it was made), "allow-extra" (what is saved and not attached is passed over), or both by a comma
+    rename            by a pattern of parameter names in the checkpoint, the model's: {"encoder.*": "backbone.*"}; a '*' stands for any
+                      characters. Their optimizer state goes with them
     name              of the session: one for each attached loop of a program
 
     Random generators of Python, NumPy and PyTorch are saved too; they are each rank's own, and left as they are when the number of ranks changed.
@@ -44,7 +49,7 @@ def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[No
     """
     if name not in _attached:
         _attached[name] = Run(name, _by_name(model, "model"), _by_name(optimizer, "optim"), _by_name(scheduler, "scheduler"), loader, scaler,
-                              dict(extra or {}), boundary)
+                              dict(extra or {}), boundary, match, dict(rename or {}))
     return _attached[name]
 
 
@@ -66,11 +71,11 @@ def _by_name(value, single: str) -> Dict[str, Any]:
 class Run:
     """The handle of an attached loop. Made by `attach`.
 
-    report      how the restore went (`cairn.Report`)
+    report      how the restore went (`cairn.Report`): what was loaded, renamed, missing, extra, by name
     steps_done  boundaries so far, over all lives
     """
 
-    def __init__(self, name, models, optimizers, schedulers, loader, scaler, extra, boundary):
+    def __init__(self, name, models, optimizers, schedulers, loader, scaler, extra, boundary, match, rename):
         if boundary not in ("loop", "optimizer"):
             raise Invalid(f'boundary="{boundary}": loop or optimizer')
         if boundary == "optimizer" and len(optimizers) != 1:
@@ -101,7 +106,8 @@ class Run:
         self._piece, self._pieces, self._end = 0, 1, 0  # of the step under way, and the place after it
         self._session.on_copy(self._collect)
         self._encode()  # what cannot be saved is said now, not at the first save
-        self.report = self._session.restore()
+        self._rename = rename
+        self.report = self._session.restore(match, item_renames(rename, models, optimizers))
         self.steps_done = self.report.step
         self._take_back()
         if boundary == "optimizer":
@@ -244,20 +250,29 @@ class Run:
             for state in self._optimizers:
                 state.discard()
             return
+        loaded = set(self.report.loaded)
         for item in self._items:
-            item.fill()
+            if item.part.name in loaded:
+                item.fill()
         saved = [codec.decode(data) for data in self._session.saved_blobs(_VALUES, self.report.world_size_saved) if data]
+        first = saved[0] if saved else nothing_saved()
+        self.report = compared(self.report, set(first["optimizers"]) | set(first["plain"]),
+                               {state.name for state in self._optimizers} | set(self._plain))
         for state in self._optimizers:
-            of_all = [one["optimizers"][state.name] for one in saved]
-            state.load({"scalars": {k: v for one in of_all for k, v in one["scalars"].items()},
-                        "absent": [name for one in of_all for name in one["absent"]],
-                        "groups": [group for one in of_all for group in one["groups"]]})
+            of_all = [one["optimizers"][state.name] for one in saved if state.name in one["optimizers"]]
+            if not of_all:
+                state.discard()
+                continue
+            state.load({"scalars": {renamed(self._rename, k): v for one in of_all for k, v in one["scalars"].items()},
+                        "absent": [renamed(self._rename, name) for one in of_all for name in one["absent"]] + state.unloaded(loaded),
+                        "groups": [{**group, "of": [renamed(self._rename, name) for name in group["of"]]} for one in of_all for group in one["groups"]]})
         for key, one in self._plain.items():
-            one.load_state_dict(saved[0]["plain"][key])
-        self._epoch, self._skip = saved[0]["place"]
-        if self._sampler is not None and saved[0]["sampler"] is not None:
-            self._sampler.load_state_dict(saved[0]["sampler"])
-        self._say_what_changed(saved[0]["sampler"])
+            if key in first["plain"]:
+                one.load_state_dict(first["plain"][key])
+        self._epoch, self._skip = first["place"]
+        if self._sampler is not None and first["sampler"] is not None:
+            self._sampler.load_state_dict(first["sampler"])
+        self._say_what_changed(first["sampler"])
         if self._local.value:  # as many ranks as then
             local = codec.decode(self._local.value)
             _set_random_state(local["random"])

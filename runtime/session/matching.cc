@@ -1,0 +1,121 @@
+#include "runtime/session/matching.h"
+
+#include <algorithm>
+
+#include "runtime/session/name_pattern.h"
+#include "runtime/settings.h"
+
+namespace cairn {
+namespace {
+
+// An array or a blob, by what has to be equal.
+struct Item {
+  std::string name;
+  const ArraySpec* array = nullptr;  // nullptr: a blob
+
+  std::string Describe() const { return array != nullptr ? DescribeArray(*array) : "a blob"; }
+  bool Fits(const Item& other) const {
+    if (array == nullptr || other.array == nullptr) return array == other.array;
+    return IsAlike(*array, *other.array);
+  }
+};
+
+std::vector<Item> ItemsOf(const std::vector<ArraySpec>& arrays, const std::vector<BlobSpec>& blobs) {
+  std::vector<Item> items;
+  for (const ArraySpec& array : arrays) items.push_back({array.name, &array});
+  for (const BlobSpec& blob : blobs) items.push_back({blob.name, nullptr});
+  return items;
+}
+
+std::string NewName(const std::string& saved, const std::vector<MatchOptions::Rename>& renames) {
+  for (const MatchOptions::Rename& rename : renames) {
+    if (auto name = RenameByPattern(rename.saved, rename.registered, saved)) return *std::move(name);
+  }
+  return saved;
+}
+
+bool TakesPart(const std::string& name, const std::vector<std::string>& only) {
+  return only.empty() || std::any_of(only.begin(), only.end(), [&](const std::string& pattern) {
+           return MatchesPattern(pattern, name);
+         });
+}
+
+}  // namespace
+
+Status CheckMatchOptions(const MatchOptions& options) {
+  for (const std::string& pattern : options.only) {
+    if (pattern.empty()) return {Code::kInvalid, "a pattern of names to be loaded is empty"};
+  }
+  for (const auto& [saved, registered] : options.renames) {
+    if (saved.empty() || registered.empty())
+      return {Code::kInvalid, "renaming \"" + saved + "\" to \"" + registered + "\": a name is empty"};
+    if (std::count(registered.begin(), registered.end(), '*') > std::count(saved.begin(), saved.end(), '*')) {
+      return {Code::kInvalid, "renaming \"" + saved + "\" to \"" + registered +
+                                  "\": the new name has more '*' than the pattern has to give"};
+    }
+  }
+  return OkStatus();
+}
+
+Matching MatchItems(const std::vector<ArraySpec>& saved, const std::vector<BlobSpec>& saved_blobs,
+                    const State& now, const MatchOptions& options) {
+  Matching out;
+  bool hopeless = false;
+  const auto report = [&](uint32_t needs, const std::string& line) {
+    if ((options.allowed & needs) != 0) {
+      out.noted.push_back(line);
+      return;
+    }
+    out.refused.push_back(line);
+    out.curable |= needs;
+    hopeless |= needs == 0;
+  };
+  const auto as = [](const Item& item, const std::string& name) {
+    return item.name == name ? "" : " as \"" + item.name + "\"";
+  };
+
+  const std::vector<Item> registered = ItemsOf(now.layout.arrays, now.blobs);
+  for (const std::string& pattern : options.only) {
+    if (std::none_of(registered.begin(), registered.end(),
+                     [&](const Item& item) { return MatchesPattern(pattern, item.name); }))
+      report(0, pattern + ": to be loaded, but the program has registered nothing of such a name");
+  }
+  std::map<std::string, Item> offered;  // by the name that the program should have
+  for (const Item& item : ItemsOf(saved, saved_blobs)) {
+    const std::string name = NewName(item.name, options.renames);
+    if (!TakesPart(name, options.only)) continue;
+    const auto [it, is_new] = offered.emplace(name, item);
+    if (!is_new)
+      report(0, name + ": saved as \"" + it->second.name + "\" and as \"" + item.name +
+                    "\"; a rename gives both this name");
+  }
+  for (const Item& item : registered) {
+    if (!TakesPart(item.name, options.only)) {
+      out.differences.push_back({ItemDifference::kLeft, item.name, ""});
+      continue;
+    }
+    const auto it = offered.find(item.name);
+    if (it == offered.end()) {
+      out.differences.push_back({ItemDifference::kMissing, item.name, ""});
+      report(kAllowMissing, item.name + ": registered " + item.Describe() + ", not in the checkpoint");
+      continue;
+    }
+    const Item& from = it->second;
+    if (!from.Fits(item)) {
+      report(0, item.name + ": saved " + from.Describe() + as(from, item.name) + ", registered " +
+                    item.Describe());
+    }
+    if (from.name != item.name) out.differences.push_back({ItemDifference::kRenamed, item.name, from.name});
+    if (from.array == nullptr) out.blobs.emplace(from.name, item.name);
+    offered.erase(it);
+  }
+  for (const auto& [name, item] : offered) {
+    out.differences.push_back({ItemDifference::kExtra, "", item.name});
+    report(kAllowExtra,
+           name + ": saved " + item.Describe() + as(item, name) + ", not registered by the program");
+  }
+  if (hopeless) out.curable = 0;
+  return out;
+}
+
+}  // namespace cairn
