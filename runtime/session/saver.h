@@ -3,7 +3,7 @@
 // When it ends, its folder in the local tier goes, unless the newest snapshot in it is complete on all ranks and not known to be durable: then it is
 // left for the next life, as by a process that was killed.
 //
-// Made in cairn_restore, when the merged state is known. Acquire, Begin…, …Ended, Settle, Cancel, Hurry and seen under the session's mutex; Copy by whichever thread takes
+// Made in cairn_restore, when the merged state is known. Acquire, Begin…, …Ended, Settle, Cancel, Hurry and seen under the boundary's mutex; Copy by whichever thread takes
 // the snapshot, while the state stands still; Drain on the worker.
 #ifndef CAIRN_RUNTIME_SESSION_SAVER_H_
 #define CAIRN_RUNTIME_SESSION_SAVER_H_

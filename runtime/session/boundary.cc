@@ -1,0 +1,231 @@
+#include "runtime/session/boundary.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "runtime/session/protocol.h"
+
+namespace cairn {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+Boundary::Boundary(const Bootstrap& boot, Log* log, Send send)
+    : boot_(boot),
+      log_(log),
+      send_(std::move(send)),
+      member_({.boundary_wait = boot.settings.boundary_wait}) {}
+
+void Boundary::Equip(Result<std::unique_ptr<Saver>> saver, std::unique_ptr<PartnerLink> partner) {
+  const Lock lock(mutex_);
+  saver_status_ = saver.status();
+  if (!saver.ok()) return;
+  saver_ = *std::move(saver);
+  partner_ = std::move(partner);
+}
+
+// ---- the application's side ----
+
+void Boundary::Arrive() {
+  Lock lock(mutex_);
+  Carry(member_.OnBoundary(count_.load(), label_, Clock::now()), lock);
+  Hold(lock);
+}
+
+void Boundary::QuietBegin() {
+  Lock lock(mutex_);
+  if (!std::exchange(quiet_, true)) Carry(member_.OnQuietBegin(count_.load(), label_), lock);
+}
+
+void Boundary::QuietEnd() {
+  Lock lock(mutex_);
+  if (!std::exchange(quiet_, false)) return;
+  Carry(member_.OnQuietEnd(Clock::now()), lock);
+  Hold(lock);
+}
+
+void Boundary::Save(const std::string& tag) {
+  if (!(boot_.settings.on & kTriggerRequest))
+    return log_->Debug("cairn_save: --checkpoint-on leaves requests out");
+  OnTrigger(kTriggerRequest, agreement::kNoLimit, tag);
+}
+
+Status Boundary::Wait(std::optional<milliseconds> bound) {
+  // The program stands at a boundary while it waits: the save that it waits for may be taken here.
+  const bool was_quiet = quiet_;
+  QuietBegin();
+  bool rested = false;
+  {
+    Lock lock(mutex_);
+    Carry(member_.OnWait(), lock);
+    const auto rest = [this] { return member_.at_rest(); };
+    if (bound) {
+      rested = changed_.wait_for(lock, *bound, rest);
+    } else {
+      changed_.wait(lock, rest);
+      rested = true;
+    }
+  }
+  if (!was_quiet) QuietEnd();
+  return rested ? OkStatus() : Status(Code::kTimeout, "a save is still under way");
+}
+
+Status Boundary::Finish() {
+  Lock lock(mutex_);
+  if (saver_) saver_->Hurry();  // the program computes no more
+  Carry(member_.OnFinalized(count_.load(), label_), lock);
+  Hold(lock);
+  return closed_.value_or(OkStatus());
+}
+
+void Boundary::Hold(Lock& lock) {
+  while (member_.holds_application()) {
+    if (snapshot_) {
+      const agreement::TakeSnapshot order = *snapshot_;
+      snapshot_.reset();
+      TakeSnapshot(order, lock);
+    } else if (const auto until = member_.wait_until()) {
+      if (changed_.wait_until(lock, *until) == std::cv_status::timeout)
+        Carry(member_.OnWaitExpired(Clock::now()), lock);
+    } else {
+      changed_.wait(lock);
+    }
+  }
+}
+
+void Boundary::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
+  Status status = saver_ ? saver_->Acquire(order.id, order.boundary) : saver_status_;
+  if (status.ok()) {
+    const SnapshotStamp stamp{label_, count_.load(), order.mode == agreement::Mode::kFinal};
+    lock.unlock();
+    if (collect_) collect_();
+    status = saver_->Copy(stamp);
+    lock.lock();
+    if (partner_ && status.ok()) {
+      partner_->Send(saver_->BeginPartnerCopy(), saver_->copy_cancelled(), [this](const Status& sent) {
+        if (!sent.ok()) log_->Debug("no partner copy: ", sent.message());
+        const Lock own(mutex_);
+        saver_->PartnerCopyEnded();
+      });
+    }
+  }
+  Carry(member_.OnSnapshotted(order.id, status), lock);
+}
+
+void Boundary::Carry(agreement::MemberActions actions, Lock& lock) {
+  for (agreement::MemberAction& action : actions) {
+    if (auto* send = std::get_if<agreement::Send>(&action)) {
+      send_(kToLeaderMessage, agreement::Encode(send->message));
+    } else if (auto* arm = std::get_if<agreement::Arm>(&action)) {
+      armed_.store(arm->boundary, std::memory_order_seq_cst);
+      Carry(member_.OnArmed(count_.load(std::memory_order_seq_cst)), lock);
+    } else if (std::holds_alternative<agreement::Disarm>(action)) {
+      armed_.store(kNever, std::memory_order_seq_cst);
+    } else if (auto* snapshot = std::get_if<agreement::TakeSnapshot>(&action)) {
+      if (snapshot->mode == agreement::Mode::kQuiet) {
+        worker_.Run([this, order = *snapshot] {
+          Lock own(mutex_);
+          TakeSnapshot(order, own);
+        });
+      } else {
+        snapshot_ = *snapshot;
+      }
+    } else if (auto* drain = std::get_if<agreement::StartDrain>(&action)) {
+      saver_->BeginDrain();
+      SayDrain();
+      worker_.Run([this, order = *drain] { Drain(order); });
+    } else if (auto* ended = std::get_if<agreement::Ended>(&action)) {
+      End(*ended);
+    } else if (auto* answered = std::get_if<agreement::Answered>(&action)) {
+      if (!answered->status.ok()) log_->Debug("a requested save was not made: ", answered->status.message());
+    } else if (auto* closed = std::get_if<agreement::Closed>(&action)) {
+      closed_ = closed->status;
+    }
+  }
+  // Nobody waits for this snapshot any more: the program need not stand still until it is written.
+  if (saver_ && member_.state() == agreement::MemberState::kDiscarding) saver_->Cancel();
+  changed_.notify_all();
+}
+
+void Boundary::Drain(const agreement::StartDrain& order) {
+  Result<MemberRecord> record = saver_->Drain(order.attempt);
+  Lock lock(mutex_);
+  SayDrain();
+  saver_->DrainEnded();
+  Carry(member_.OnDrained(order.id, record.ok() ? Result<std::string>(EncodeSessionMessage(*record))
+                                                : Result<std::string>(record.status())),
+        lock);
+}
+
+void Boundary::End(const agreement::Ended& ended) {
+  if (!saver_) return;
+  switch (ended.outcome) {
+    case agreement::Outcome::kCommitted:
+      return saver_->Settle(ended.id, Saver::Worth::kDurable);
+    case agreement::Outcome::kLocal:
+      return saver_->Settle(ended.id, Saver::Worth::kLocal);
+    case agreement::Outcome::kDropped:
+      return saver_->Settle(ended.id, Saver::Worth::kNone);
+  }
+}
+
+// ---- the loop's side ----
+
+void Boundary::OnMessage(agreement::ToMember message) {
+  Lock lock(mutex_);
+  Carry(member_.OnMessage(std::move(message), progress(), Clock::now()), lock);
+}
+
+void Boundary::OnTrigger(Trigger reason, Nanoseconds time_left, const std::string& tag) {
+  Lock lock(mutex_);
+  Carry(member_.OnTrigger(reason, time_left, tag), lock);
+}
+
+void Boundary::OnLeaderGone(const std::string& why) {
+  Lock lock(mutex_);
+  Carry(member_.OnLeaderGone(why), lock);
+}
+
+void Boundary::Hurry() {
+  const Lock lock(mutex_);
+  if (saver_) saver_->Hurry();
+}
+
+void Boundary::Sample() {
+  const int64_t count = count_.load(std::memory_order_relaxed);
+  const auto now = Clock::now();
+  if (count > sampled_count_ && sampled_at_ != Clock::time_point{}) {
+    period_ = std::chrono::duration_cast<Nanoseconds>(now - sampled_at_) / (count - sampled_count_);
+  }
+  if (count > sampled_count_ || sampled_at_ == Clock::time_point{}) {
+    sampled_count_ = count;
+    sampled_at_ = now;
+  }
+  // However many ranks there are, the leader hears no more than a thousand of them a second.
+  if (now - drain_said_ < milliseconds(boot_.world_size)) return;
+  drain_said_ = now;
+  Lock lock(mutex_);
+  SayDrain();
+}
+
+void Boundary::SayDrain() {
+  if (!saver_) return;
+  if (const auto seen = saver_->seen()) send_(DrainSeen::kType, EncodeSessionMessage(*seen));
+}
+
+// ---- the process leaves ----
+
+void Boundary::DrainOut(milliseconds bound) {
+  Lock lock(mutex_);
+  if (saver_) saver_->Hurry();
+  changed_.wait_for(lock, bound, [this] { return !member_.has_snapshot(); });
+  if (saver_) saver_->Cancel();
+}
+
+void Boundary::EndThreads() {
+  worker_.Join();
+  partner_.reset();
+}
+
+}  // namespace cairn

@@ -1,0 +1,117 @@
+// Boundary: what one member does at its boundaries: it counts cairn_step calls, and carries out what its side of the agreement (agreement/member.h)
+// decides: hold the program, take the snapshot, drain it.
+//
+// Threads.
+//   application   Pass, Arrive, QuietBegin, QuietEnd, Save, Wait, Finish: one at a time, as cairn.h demands
+//   loop          OnMessage, OnTrigger, OnLeaderGone, Hurry, Sample, progress
+//   worker        its own: drains, and snapshots of a quiet member
+// They meet under mutex_: the member machine and the saver are guarded by it. Pass takes no lock.
+#ifndef CAIRN_RUNTIME_SESSION_BOUNDARY_H_
+#define CAIRN_RUNTIME_SESSION_BOUNDARY_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "runtime/agreement/member.h"
+#include "runtime/log/log.h"
+#include "runtime/session/bootstrap.h"
+#include "runtime/session/partner.h"
+#include "runtime/session/saver.h"
+#include "runtime/session/worker.h"
+
+namespace cairn {
+
+class Boundary {
+ public:
+  using Send =
+      std::function<void(uint16_t type, std::string payload)>;  // to the leader; any thread, never blocks
+
+  // `boot` and `log` outlive it.
+  Boundary(const Bootstrap& boot, Log* log, Send send);
+
+  // In cairn_restore: what this member saves with, or why it cannot; where its partner keeps copies, or nothing.
+  void Equip(Result<std::unique_ptr<Saver>> saver, std::unique_ptr<PartnerLink> partner);
+  // The restore is over. The count is set before any later message is handled: a Poll must not find that of before the restore.
+  void SetCount(int64_t count) { count_.store(count); }
+  void SetLabel(int64_t label) { label_ = label; }
+  void OnCopy(std::function<void()> collect) { collect_ = std::move(collect); }  // see cairn_on_copy
+
+  // One more step is done. True: the boundary is one that was agreed on, and Arrive follows.
+  bool Pass(int64_t label) {
+    const int64_t count = count_.load(std::memory_order_relaxed) + 1;
+    label_ = label;
+    count_.store(count, std::memory_order_seq_cst);
+    return armed_.load(std::memory_order_seq_cst) == count;
+  }
+  void Arrive();  // returns when the program may go on
+  void QuietBegin();
+  void QuietEnd();
+  void Save(const std::string& tag);
+  Status Wait(std::optional<std::chrono::milliseconds> bound);
+  Status Finish();  // the program has come to its end
+
+  void OnMessage(agreement::ToMember message);
+  void OnTrigger(Trigger reason, Nanoseconds time_left, const std::string& tag);
+  void OnLeaderGone(const std::string& why);
+  void Hurry();   // this drain and all later ones
+  void Sample();  // twice a second: the step period, and the drain's progress for the leader
+  agreement::Progress progress() const { return {count_.load(std::memory_order_seq_cst), period_}; }
+
+  // The process leaves; any thread but the worker. Waits, bounded, for what is staged to be durable, then cancels what is still being written.
+  void DrainOut(std::chrono::milliseconds bound);
+  bool WorkerIsIdle(std::chrono::milliseconds bound) { return worker_.IsIdle(bound); }
+  void EndThreads();  // after WorkerIsIdle
+
+ private:
+  static constexpr int64_t kNever = -1;
+  using Lock = std::unique_lock<std::mutex>;
+
+  void Hold(Lock& lock);  // until the member machine lets the application go
+  void Carry(agreement::MemberActions actions, Lock& lock);
+  void TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock);
+  void Drain(const agreement::StartDrain& order);
+  void End(const agreement::Ended& ended);
+  void SayDrain();  // to the leader: how far it is; under mutex_
+
+  const Bootstrap& boot_;
+  Log* const log_;
+  const Send send_;
+
+  // The application's.
+  int64_t label_ = 0;
+  bool quiet_ = false;
+  std::function<void()> collect_;
+
+  // Shared without a lock.
+  std::atomic<int64_t> count_{0};       // of Pass calls, over all lives
+  std::atomic<int64_t> armed_{kNever};  // the boundary that was agreed on
+
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  agreement::Member member_;
+  std::unique_ptr<Saver> saver_;
+  Status saver_status_{Code::kUnavailable, "cairn_restore has not been called"};
+  std::unique_ptr<PartnerLink> partner_;             // where partners keep copies; set once, in Equip
+  std::optional<agreement::TakeSnapshot> snapshot_;  // for the held application to take
+  std::optional<Status> closed_;
+
+  // Loop thread.
+  int64_t sampled_count_ = 0;
+  std::chrono::steady_clock::time_point sampled_at_{};
+  Nanoseconds period_{};
+  std::chrono::steady_clock::time_point drain_said_{};
+
+  Worker worker_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SESSION_BOUNDARY_H_

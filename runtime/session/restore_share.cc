@@ -1,0 +1,236 @@
+#include "runtime/session/restore_share.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "runtime/io/write_engine.h"
+#include "runtime/session/loader.h"
+#include "runtime/session/rescue.h"
+#include "runtime/staging/leftovers.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::chrono::milliseconds kOrderBound = std::chrono::hours(24);
+
+}  // namespace
+
+RestoreShare::RestoreShare(const Bootstrap& boot, std::string name, const Items& items, Links links)
+    : boot_(boot), name_(std::move(name)), items_(items), links_(std::move(links)) {}
+
+Result<cairn_report> RestoreShare::Run(uint32_t epoch,
+                                       const std::function<void(const MatchOptions& match)>& lead) {
+  epoch_ = epoch;
+  Inventory inventory{.node = boot_.node};
+  if (boot_.first_on_node) {
+    if (const auto leftovers = Leftovers::Open(Tier()); leftovers.ok()) inventory.slots = leftovers->List();
+  }
+  links_.send(Inventory::kType, EncodeSessionMessage(inventory));
+  links_.send(kShareMessage, EncodeShare(items_));
+  lead(match_);
+  for (;;) {
+    CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter, links_.mailbox->Take(kOrderMessage, 0, kOrderBound));
+    CAIRN_ASSIGN_OR_RETURN(const Order order, DecodeSessionMessage<Order>(letter.payload));
+    if (order.kind == Order::kStop) return order.status;
+    if (order.kind == Order::kLayout) {
+      CAIRN_ASSIGN_OR_RETURN(state_, DecodeState(order.state));
+      continue;
+    }
+    if (order.kind == Order::kProceed) {
+      links_.boundary->SetLabel(order.label);
+      state_ = {};
+      cairn_report report{};
+      report.restored = order.restored ? 1 : 0;
+      report.step = order.step;
+      report.label = order.label;
+      report.world_size_saved = static_cast<int>(order.world_size_saved);
+      report.finished = order.finished ? 1 : 0;
+      report.match = static_cast<int>(boot_.settings.match.value_or(match_.allowed));
+      CountItems(&report);
+      return report;
+    }
+    Outcome outcome;
+    outcome.status = Obey(order, &outcome);
+    links_.send(Outcome::kType, EncodeSessionMessage(outcome));
+  }
+}
+
+void RestoreShare::CountItems(cairn_report* report) {
+  if (report->restored == 0) differences_.clear();
+  // Optional arrays of other members are none of this one's items.
+  std::erase_if(differences_, [this](const ItemDifference& difference) {
+    return difference.kind != ItemDifference::kExtra && !items_.Find(difference.name).ok();
+  });
+  report->difference_count = static_cast<int>(differences_.size());
+  if (report->restored == 0) return;
+  report->items_loaded = static_cast<int>(items_.arrays().size() + items_.blobs().size());
+  for (const ItemDifference& difference : differences_) {
+    if (difference.kind == ItemDifference::kReset) ++report->items_reset;
+    if (difference.kind != ItemDifference::kRenamed && difference.kind != ItemDifference::kExtra)
+      --report->items_loaded;
+  }
+}
+
+LocalTierOptions RestoreShare::Tier() const {
+  LocalTierOptions tier;
+  tier.setting = boot_.settings.local;
+  tier.epilog_cleans = boot_.epilog_cleans;
+  tier.job = boot_.identity.job.empty() ? "0" : boot_.identity.job;
+  tier.node = boot_.node;
+  return tier;
+}
+
+Status RestoreShare::Obey(const Order& order, Outcome* outcome) {
+  switch (order.kind) {
+    case Order::kShowLayout: {
+      CAIRN_ASSIGN_OR_RETURN(const Leftovers leftovers, Leftovers::Open(Tier()));
+      CAIRN_ASSIGN_OR_RETURN(outcome->layout, leftovers.ReadLayout(order.path));
+      return OkStatus();
+    }
+    case Order::kRescue: {
+      CAIRN_ASSIGN_OR_RETURN(const Leftovers leftovers, Leftovers::Open(Tier()));
+      CAIRN_ASSIGN_OR_RETURN(outcome->records,
+                             RescueShare(order, leftovers, boot_.settings.mode, boot_.settings.writer));
+      return OkStatus();
+    }
+    case Order::kForget: {
+      if (!boot_.first_on_node) return OkStatus();
+      CAIRN_ASSIGN_OR_RETURN(const Leftovers leftovers, Leftovers::Open(Tier()));
+      leftovers.Remove(order.run_id);
+      return OkStatus();
+    }
+    case Order::kLoad:
+      return Load(order, outcome);
+    case Order::kPrepare:
+      return Prepare(order, outcome);
+    case Order::kLayout:
+    case Order::kAbandon:
+    case Order::kProceed:
+    case Order::kStop:
+      break;
+  }
+  return {Code::kInternal, "an order that is no step of a restore"};
+}
+
+// Plans and slots; a failure costs the saves, not the job.
+Status RestoreShare::Prepare(const Order& order, Outcome* outcome) {
+  Saver::Options options;
+  options.rank = static_cast<uint32_t>(boot_.rank);
+  options.ranks_on_node = boot_.ranks_on_node;
+  options.epoch = epoch_;
+  options.run_id = order.run_id;
+  options.run_directory = boot_.settings.dir;
+  options.keeps_layout = boot_.first_on_node;
+  options.tier = Tier();
+  options.copy_threads = boot_.settings.copy_threads;
+  options.mode = boot_.settings.mode;
+  options.writer = boot_.settings.writer;
+  // The node's ranks share its limit; those of one node are about equally large.
+  if (boot_.settings.drain_limit > 0) {
+    const auto ranks = static_cast<uint64_t>(std::max(boot_.ranks_on_node, 1));
+    options.drain_limit = std::max<uint64_t>(boot_.settings.drain_limit / ranks, 1);
+  }
+  if (options.writer != Writer::kPwrite) {
+    if (const Status refused = CheckIoUring(); !refused.ok())
+      links_.log->Debug("files are written by threads: ", refused.message());
+  }
+  auto saver = Saver::Make(options, state_, items_);
+  std::unique_ptr<PartnerLink> partner;
+  if (saver.ok() && order.partner >= 0) partner = LinkPartner(**saver, order);
+  const Status status = saver.status();
+  if (saver.ok()) {
+    outcome->warning = (*saver)->warning();
+    for (const std::string& note : (*saver)->notes())
+      boot_.rank == 0 ? links_.log->Info(note) : links_.log->Debug(note);
+  } else {
+    links_.log->Debug("no saves from this rank: ", status.message());
+  }
+  links_.boundary->Equip(std::move(saver), std::move(partner));
+  return status;
+}
+
+// That it fails costs the copies, not the saves.
+std::unique_ptr<PartnerLink> RestoreShare::LinkPartner(const Saver& saver, const Order& order) {
+  const auto held = [this](uint32_t ward, uint64_t save_id) {
+    links_.send(PartnerHeld::kType, EncodeSessionMessage(PartnerHeld{save_id, ward}));
+  };
+  auto slots = saver.MakePartnerSlots(state_.layout, order.wards, held);
+  if (!slots.ok()) {
+    links_.log->Warn("rank ", boot_.rank,
+                     " keeps no copies of another node's snapshots: ", slots.status().message());
+    slots = saver.MakePartnerSlots(state_.layout, {}, held);
+  }
+  if (!slots.ok()) return nullptr;
+  auto link = PartnerLink::Make(Bulk(kPartnerPurpose), links_.addresses, order.partner, *std::move(slots),
+                                [this](const std::string& line) { links_.log->Debug(line); });
+  if (link.ok()) return *std::move(link);
+  links_.log->Warn("no partner copies of rank ", boot_.rank, ": ", link.status().message());
+  return nullptr;
+}
+
+// Arrays, then this member's blobs.
+Status RestoreShare::Load(const Order& order, Outcome* outcome) {
+  std::map<uint32_t, std::string> near;
+  if (const auto leftovers = Leftovers::Open(Tier()); leftovers.ok()) {
+    for (const RescueSource& source : order.sources)
+      near.merge(leftovers->ImagePaths(source.folder, source.slot));
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> transfer, Breaker::Make());
+  {
+    const std::lock_guard lock(mutex_);
+    CAIRN_RETURN_IF_ERROR(transfers_over_);
+    if (order.round <= abandoned_) return {Code::kCancelled, "another rank has failed"};
+    transfer_ = transfer;
+  }
+  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, LoadShare(order, near, state_.layout, items_,
+                                                          {Bulk("restore " + std::to_string(order.round)),
+                                                           links_.addresses, transfer}));
+  outcome->needed_bytes = stats.needed_bytes;
+  outcome->read_bytes = stats.read_bytes;
+  for (const RegisteredBlob& blob : items_.blobs()) {
+    const auto it = order.blobs.find(blob.name);
+    if (it == order.blobs.end()) continue;
+    const size_t saved = it->second.size();
+    if (blob.size == nullptr ? saved != blob.capacity : saved > blob.capacity) {
+      return {Code::kMismatch, "blob \"" + blob.name + "\": saved " + std::to_string(saved) +
+                                   " bytes, registered " + std::to_string(blob.capacity)};
+    }
+    std::copy_n(reinterpret_cast<const std::byte*>(it->second.data()), saved, blob.data);
+    if (blob.size != nullptr) *blob.size = saved;
+  }
+  saved_blobs_ = order.merged_blobs;
+  differences_ = order.differences;
+  return OkStatus();
+}
+
+Status RestoreShare::SavedBlob(const std::string& name, int member, std::string_view* bytes) const {
+  *bytes = {};
+  const bool known = std::any_of(
+      items_.blobs().begin(), items_.blobs().end(),
+      [&](const RegisteredBlob& blob) { return blob.name == name && blob.policy == CAIRN_BLOB_MERGE; });
+  if (!known) return {Code::kInvalid, "cairn_saved_blob: \"" + name + "\" is no blob of CAIRN_BLOB_MERGE"};
+  const auto it = saved_blobs_.find(name);
+  if (it != saved_blobs_.end() && member >= 0 && static_cast<size_t>(member) < it->second.size())
+    *bytes = it->second[static_cast<size_t>(member)];
+  return OkStatus();
+}
+
+void RestoreShare::AbandonRound(uint32_t round) {
+  const std::lock_guard lock(mutex_);
+  abandoned_ = std::max(abandoned_, round);
+  if (transfer_) transfer_->Break({Code::kCancelled, "another rank has failed"});
+}
+
+void RestoreShare::EndTransfers(const Status& why) {
+  const std::lock_guard lock(mutex_);
+  if (transfers_over_.ok()) transfers_over_ = why;
+  if (transfer_) transfer_->Break(why);
+}
+
+BulkIdentity RestoreShare::Bulk(const std::string& purpose) const {
+  return {.rank = boot_.rank, .key = boot_.key, .session = name_, .token = boot_.token, .purpose = purpose};
+}
+
+}  // namespace cairn

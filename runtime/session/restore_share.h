@@ -1,0 +1,95 @@
+// RestoreShare: one member's part of cairn_restore. It tells the leader what it registered and what lies in its node's memory, obeys the leader's
+// orders one after the other (protocol.h; the flow is in docs/design/session.md), and equips the boundary for the saves of this life.
+//
+// Threads.
+//   application   SetMatch, Run, differences, SavedBlob
+//   any           EndTransfers, AbandonRound; never block
+#ifndef CAIRN_RUNTIME_SESSION_RESTORE_SHARE_H_
+#define CAIRN_RUNTIME_SESSION_RESTORE_SHARE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/bulk/address_book.h"
+#include "runtime/bulk/breaker.h"
+#include "runtime/bulk/identity.h"
+#include "runtime/include/cairn/cairn.h"
+#include "runtime/log/log.h"
+#include "runtime/session/bootstrap.h"
+#include "runtime/session/boundary.h"
+#include "runtime/session/items.h"
+#include "runtime/session/mailbox.h"
+#include "runtime/session/matching.h"
+#include "runtime/session/partner.h"
+#include "runtime/session/protocol.h"
+#include "runtime/session/saver.h"
+#include "runtime/session/state.h"
+#include "runtime/staging/local_tier.h"
+
+namespace cairn {
+
+class RestoreShare {
+ public:
+  struct Links {  // all outlive it
+    Log* log = nullptr;
+    Mailbox* mailbox = nullptr;
+    AddressBook* addresses = nullptr;
+    Boundary* boundary = nullptr;
+    std::function<void(uint16_t type, std::string payload)> send;  // to the leader
+  };
+
+  // `name`: the session's. `items`: what the program registers until Run.
+  RestoreShare(const Bootstrap& boot, std::string name, const Items& items, Links links);
+
+  // Collective; blocks until the leader has said how it ended. `epoch`: of this life, 0 = none yet. `lead`: called, with what
+  // SetMatch said, when this member has said all.
+  Result<cairn_report> Run(uint32_t epoch, const std::function<void(const MatchOptions& match)>& lead);
+
+  void SetMatch(MatchOptions match) { match_ = std::move(match); }  // before Run; see cairn_set_load
+  const std::vector<ItemDifference>& differences() const {
+    return differences_;
+  }  // of the checkpoint that was loaded
+
+  // Bytes of a merged blob, of a member of the life that saved; they live as long as this.
+  Status SavedBlob(const std::string& name, int member, std::string_view* bytes) const;
+
+  void EndTransfers(const Status& why);  // for good: a member is gone, or this one leaves
+  void AbandonRound(uint32_t round);     // another member has failed in it
+
+ private:
+  void CountItems(cairn_report* report);
+  Status Obey(const Order& order, Outcome* outcome);
+  Status Prepare(const Order& order, Outcome* outcome);
+  std::unique_ptr<PartnerLink> LinkPartner(const Saver& saver, const Order& order);
+  Status Load(const Order& order, Outcome* outcome);
+  LocalTierOptions Tier() const;
+  BulkIdentity Bulk(const std::string& purpose) const;  // this member on the data plane
+
+  const Bootstrap& boot_;
+  const std::string name_;
+  const Items& items_;
+  const Links links_;
+
+  // The application's.
+  uint32_t epoch_ = 0;
+  MatchOptions match_;
+  std::vector<ItemDifference> differences_;                      // of the checkpoint that was loaded last
+  State state_;                                                  // what all members registered; during Run
+  std::map<std::string, std::vector<std::string>> saved_blobs_;  // merged ones, by name, then member
+
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  std::shared_ptr<Breaker> transfer_;  // of the present round of loading
+  uint32_t abandoned_ = 0;             // rounds up to this one were given up
+  Status transfers_over_;              // not OK: why no transfer can come to its end any more
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SESSION_RESTORE_SHARE_H_
