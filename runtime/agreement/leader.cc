@@ -197,8 +197,8 @@ LeaderActions Leader::OnPrepared(SaveId id, Result<std::string> attempt, TimePoi
   return Run(id == id_ ? Event::kPrepared : Event::kStale, in);
 }
 
-LeaderActions Leader::OnCommitted(SaveId id, Status status, TimePoint now) {
-  Input in{.now = now, .status = std::move(status)};
+LeaderActions Leader::OnCommitted(SaveId id, Status status, TimePoint now, Nanoseconds held_back) {
+  Input in{.now = now, .status = std::move(status), .held_back = held_back};
   return Run(id == id_ ? Event::kCommitted : Event::kStale, in);
 }
 
@@ -216,8 +216,8 @@ LeaderActions Leader::OnTick(TimePoint now) {
 
 std::optional<TimePoint> Leader::next_tick() const {
   if (state_ == kIdle || state_ == kClosed) return std::nullopt;
-  if (own_deadline_ && write_time_ && BeforeStaged())
-    return std::min(deadline_, *own_deadline_ - *write_time_ / 2);
+  if (own_deadline_ && hurried_write_time_ && BeforeStaged())
+    return std::min(deadline_, *own_deadline_ - *hurried_write_time_ / 2);
   return deadline_;
 }
 
@@ -371,10 +371,11 @@ void Leader::GiveUp(Input& in) {
   EndSave({Code::kTimeout, why}, in.now);
 }
 
-void Leader::EndSave(const Status& status, TimePoint now) {
+void Leader::EndSave(const Status& status, TimePoint now, Nanoseconds held_back) {
   if (status.ok()) {
     committed_count_ = count_;
     write_time_ = now - staged_at_;
+    hurried_write_time_ = *write_time_ - std::clamp(held_back, Nanoseconds(0), *write_time_);
     out_.emplace_back(Broadcast{Committed{id_}});
   } else if (state_ != kHeld) {  // the last try was dropped when it was held
     out_.emplace_back(Broadcast{Drop{id_, all_staged_, status.message()}});
@@ -391,7 +392,7 @@ bool Leader::StandsInFor(const Want& want, TimePoint now) const {
   if (!want.deadline || !want.all_bounded || !want.tags.empty()) return false;
   Nanoseconds period{};
   for (const Peer& peer : peers_) period = std::max(period, peer.count.period);
-  return *want.deadline - now < 2 * period + *write_time_;
+  return *want.deadline - now < 2 * period + *hurried_write_time_;
 }
 
 // Tells everybody who asked.

@@ -130,7 +130,8 @@ class Leader {
 
   // Results of Prepare (the attempt's name), Commit and Finish.
   LeaderActions OnPrepared(SaveId id, Result<std::string> attempt, TimePoint now);
-  LeaderActions OnCommitted(SaveId id, Status status, TimePoint now);
+  // `held_back`: how much sooner a save in a hurry would have been durable (CAIRN_DRAIN_LIMIT).
+  LeaderActions OnCommitted(SaveId id, Status status, TimePoint now, Nanoseconds held_back = {});
   LeaderActions OnFinished(Status status, TimePoint now);
 
   LeaderActions OnTick(TimePoint now);         // may come early or often
@@ -141,8 +142,10 @@ class Leader {
   uint64_t requests() const { return requests_; }  // that came so far: the number of the latest one
   int64_t boundary() const { return boundary_; }   // of the save under way; 0 = none is settled
 
-  // From all having staged to the commit: how long the last save took, and since when the one under way has been there.
+  // From all having staged to the commit: how long the last save took; how long it would have taken in a hurry, as saves before a deadline are; and
+  // since when the one under way has been there.
   std::optional<Nanoseconds> write_time() const { return write_time_; }
+  std::optional<Nanoseconds> hurried_write_time() const { return hurried_write_time_; }
   std::optional<TimePoint> writing_since() const;
 
  private:
@@ -153,6 +156,7 @@ class Leader {
     ToLeader message;
     Status status;
     std::string text;
+    Nanoseconds held_back{};
   };
   struct Row;
   using Handler = void (Leader::*)(Input&);
@@ -220,7 +224,7 @@ class Leader {
   void Try(TimePoint now);
   void TryAgain(const std::string& why, TimePoint now);
   void TryFurtherOff(const std::string& why, TimePoint now);
-  void EndSave(const Status& status, TimePoint now);
+  void EndSave(const Status& status, TimePoint now, Nanoseconds held_back = {});
   void Settle(const Want& want, SaveId id, int64_t count, const Status& status, bool stands_in = false);
   void Bound(const std::optional<TimePoint>& deadline);
   bool BeforeStaged() const;
@@ -241,9 +245,9 @@ class Leader {
   uint32_t finals_ = 0;
   std::string gone_;  // why there are no more saves in this life; "" = none is gone
   std::optional<int64_t> committed_count_;
-  bool end_tried_ = false;    // the save of cairn_finalize was begun
-  std::string last_failure_;  // of the last save
-  std::optional<Nanoseconds> write_time_;
+  bool end_tried_ = false;                                      // the save of cairn_finalize was begun
+  std::string last_failure_;                                    // of the last save
+  std::optional<Nanoseconds> write_time_, hurried_write_time_;  // of the last save
   std::optional<Want> pending_;
   uint64_t requests_ = 0;  // that came so far
 

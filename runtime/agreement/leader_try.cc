@@ -189,6 +189,6 @@ void Leader::TakeRecord(Input& in) {
   out_.emplace_back(std::move(commit));
 }
 
-void Leader::TakeCommitted(Input& in) { EndSave(in.status, in.now); }
+void Leader::TakeCommitted(Input& in) { EndSave(in.status, in.now, in.held_back); }
 
 }  // namespace cairn::agreement

@@ -21,7 +21,8 @@
 //      renamed folder, so the new life looks for a manifest in each afterwards; where there is one, it gives the folder its name back and
 //      counts it as committed. A manifest that lands even later (a client that holds the folder's handle) is never counted: its writer reads
 //      the fence after the rename, too, and reports the save as fenced.
-//   5. Having restored, the life publishes its parent. Only then does it save.
+//   5. It also ends what an earlier life was removing when it ended (removal.cc).
+//   6. Having restored, the life publishes its parent. Only then does it save.
 
 namespace cairn {
 namespace {
@@ -65,6 +66,14 @@ Result<EpochClaim> ReadClaim(const RunDirectory& dir, uint32_t epoch) {
 std::string DescribeEpoch(const RunDirectory& dir, uint32_t epoch) {
   const Result<EpochClaim> claim = ReadClaim(dir, epoch);
   return "epoch " + std::to_string(epoch) + (claim.ok() ? " by " + Describe(claim->holder) : "");
+}
+
+// Whether a life of an epoch between the two had published from where it goes on. `entries` are the run's directory's.
+bool IsCountedSince(const std::vector<std::string>& entries, uint32_t by, uint32_t epoch) {
+  for (uint32_t e = by + 1; e < epoch; ++e) {
+    if (std::find(entries.begin(), entries.end(), names::ParentFile(e)) != entries.end()) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -128,7 +137,7 @@ Status StillNewest(const RunDirectory& dir, uint32_t epoch) {
                              std::to_string(epoch) + ", must not write to it any more"};
 }
 
-Result<TakenOver> TakeOver(const RunDirectory& dir, uint32_t epoch) {
+Result<TakenOver> TakeOver(const RunDirectory& dir, uint32_t epoch, const std::string& claim) {
   CAIRN_RETURN_IF_ERROR(StillNewest(dir, epoch));
   CAIRN_ASSIGN_OR_RETURN(std::vector<std::string> entries, ListDirectory(dir.path()));
   for (std::string& name : entries) {
@@ -144,23 +153,28 @@ Result<TakenOver> TakeOver(const RunDirectory& dir, uint32_t epoch) {
   CAIRN_RETURN_IF_ERROR(SyncDirectory(dir.path()));
 
   TakenOver result;
-  for (const std::string& name : entries) {  // also what an earlier life left dead
+  std::vector<std::string> removed;
+  for (const std::string& name : entries) {  // also what an earlier life left
     const auto attempt = names::ParseDead(name);
-    if (!attempt || attempt->epoch >= epoch) continue;
+    const auto removal = names::ParseRemoved(name);
+    const bool of_us = (attempt && attempt->epoch >= epoch) || (removal && removal->by >= epoch);
+    if ((!attempt && !removal) || of_us) continue;
     CAIRN_ASSIGN_OR_RETURN(const bool committed, HasManifest(dir, name));
-    if (committed) {
-      CAIRN_RETURN_IF_ERROR(RenameDirectory(dir.PathOf(name), dir.PathOf(attempt->ToString())));
-      result.committed.push_back(attempt->ToString());
+    const std::string own_name = attempt ? attempt->ToString() : removal->attempt.ToString();
+    if (committed && (attempt || IsCountedSince(entries, removal->by, epoch))) {
+      CAIRN_RETURN_IF_ERROR(RenameDirectory(dir.PathOf(name), dir.PathOf(own_name)));
+      (attempt ? result.committed : result.returned).push_back(own_name);
     } else {
-      result.dead.push_back(name);
+      (attempt ? result.dead : removed).push_back(name);
     }
   }
   CAIRN_RETURN_IF_ERROR(SyncDirectory(dir.path()));
   // What cannot be removed now (a stale writer still adds files) is left for the next life.
   for (const std::string& dead : result.dead) (void)RemoveTree(dir.PathOf(dead));
+  for (const std::string& name : removed) (void)FinishRemoval(dir, name);
   for (const std::string& name : entries) {
     const auto staging = names::ParseStagingFolder(name);
-    if ((staging && staging->epoch < epoch) || name.starts_with(kTemporaryPrefix))
+    if ((staging && staging->claim != claim) || name.starts_with(kTemporaryPrefix))
       (void)RemoveTree(dir.PathOf(name));
   }
   return result;

@@ -7,7 +7,7 @@
 //      refuse, naming the holder (Describe).
 //   2. ClaimEpoch(n). kBusy: another life was faster; begin again.
 //   3. BeatFile::Create(ALIVE-<n+1>), then Beat() every kBeatInterval, Leave() as the life's last act.
-//   4. TakeOver: older uncommitted attempts become dead.
+//   4. TakeOver: older uncommitted attempts become dead, and what was being removed is.
 //   5. Restore, then PublishParent, before the first attempt.
 #ifndef CAIRN_RUNTIME_CATALOG_EPOCH_H_
 #define CAIRN_RUNTIME_CATALOG_EPOCH_H_
@@ -77,12 +77,13 @@ Status StillNewest(const RunDirectory& dir, uint32_t epoch);
 struct TakenOver {
   std::vector<std::string> dead;       // attempts without a manifest, renamed
   std::vector<std::string> committed;  // attempts whose manifest appeared meanwhile: checkpoints
+  std::vector<std::string> returned;   // checkpoints that a life which had been overtaken was about to remove
 };
 
 // Renames uncommitted attempts of older epochs, so that what a stale writer still does in them can no longer
-// become a checkpoint; then removes what is dead, and what else older epochs left behind: folders of ranks that wrote through, files in the
-// making. Idempotent.
-Result<TakenOver> TakeOver(const RunDirectory& dir, uint32_t epoch);
+// become a checkpoint; then removes what is dead, ends removals that were cut short (removal.cc), and removes what else other lives left
+// behind: folders of ranks that wrote through, files in the making. Idempotent. `claim`: this life's own (Identity::claim).
+Result<TakenOver> TakeOver(const RunDirectory& dir, uint32_t epoch, const std::string& claim);
 
 // Says from which checkpoint this life goes on ("" = fresh). From then on later checkpoints of older epochs
 // are orphans. Once per epoch: kExists, unless it says the same.

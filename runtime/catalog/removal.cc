@@ -3,16 +3,19 @@
 #include "runtime/catalog/epoch.h"
 #include "runtime/formats/names.h"
 
-// Removal of step-X:
+// Removal of step-X by the life of epoch E:
 //
 //   1. read the fence;
-//   2. rename step-X to dead-step-X: nobody finds it any more; fsync the run's directory: a crash must not bring the name back over a folder
-//      whose files are half gone;
+//   2. rename step-X to removed-e<E>-step-X: nobody finds it any more; fsync the run's directory: a crash must not bring the name back over a
+//      folder whose files are half gone;
 //   3. read the fence again, and look for a lease that a reader took after the caller had looked. If a newer epoch has claimed, it may have
 //      counted step-X as committed before 2: rename back. If there is a lease: rename back, too;
 //   4. remove the manifest and fsync the folder, then remove the rest: a crash must not bring the manifest back over files that are gone.
-//      Whoever finds a dead folder with a manifest (after a crash between 2 and 4, or when a stale writer's commit fell into its takeover)
-//      has a whole checkpoint and gives it its name back; without one it is rubbish.
+//
+// A kill after 2 leaves a folder that the next life's take-over removes (FinishRemoval), manifest or not: what E had begun to remove was not
+// needed, and nobody counts it while it bears that name. With one exception: E was overtaken before 2, and killed before it could rename back.
+// Then a life between E and the one that finds the folder may have gone on from step-X. That is so only if that life had published its parent,
+// for it had then ended its own take-over and seen no such folder: step-X gets its name back.
 
 namespace cairn {
 
@@ -25,7 +28,7 @@ Result<bool> HasManifest(const RunDirectory& dir, const std::string& name) {
 
 namespace {
 
-// OK, or why the folder, which bears its dead name already, must live.
+// OK, or why the folder, which bears its new name already, must live.
 Status MayDie(const RunDirectory& dir, uint32_t epoch, const std::string& name) {
   CAIRN_RETURN_IF_ERROR(StillNewest(dir, epoch));
   const Result<std::vector<std::string>> leases = ListDirectory(dir.PathOf(names::kLeases));
@@ -43,19 +46,25 @@ Status MayDie(const RunDirectory& dir, uint32_t epoch, const std::string& name) 
 
 Status RemoveAttempt(const RunDirectory& dir, uint32_t epoch, const std::string& name) {
   CAIRN_RETURN_IF_ERROR(StillNewest(dir, epoch));
-  const std::string dead = names::Dead(name);
-  if (Status status = RenameDirectory(dir.PathOf(name), dir.PathOf(dead)); !status.ok()) {
+  const std::string removed = names::Removed(epoch, name);
+  if (Status status = RenameDirectory(dir.PathOf(name), dir.PathOf(removed)); !status.ok()) {
     return status.code() == Code::kNotFound ? OkStatus() : status;
   }
   CAIRN_RETURN_IF_ERROR(SyncDirectory(dir.path()));
   if (Status why_not = MayDie(dir, epoch, name); !why_not.ok()) {
-    CAIRN_RETURN_IF_ERROR(RenameDirectory(dir.PathOf(dead), dir.PathOf(name)));
+    const Status back = RenameDirectory(dir.PathOf(removed), dir.PathOf(name));
+    if (back.code() == Code::kNotFound) return why_not;  // the newer life has ended the removal
+    CAIRN_RETURN_IF_ERROR(back);
     CAIRN_RETURN_IF_ERROR(SyncDirectory(dir.path()));
     return why_not;
   }
-  CAIRN_RETURN_IF_ERROR(RemoveFile(dir.PathOf(dead, names::kManifest)));
-  CAIRN_RETURN_IF_ERROR(SyncDirectory(dir.PathOf(dead)));
-  return RemoveTree(dir.PathOf(dead));
+  return FinishRemoval(dir, removed);
+}
+
+Status FinishRemoval(const RunDirectory& dir, const std::string& removed) {
+  CAIRN_RETURN_IF_ERROR(RemoveFile(dir.PathOf(removed, names::kManifest)));
+  CAIRN_RETURN_IF_ERROR(SyncDirectory(dir.PathOf(removed)));
+  return RemoveTree(dir.PathOf(removed));
 }
 
 }  // namespace cairn

@@ -17,6 +17,9 @@ Result<bool> HasManifest(const RunDirectory& dir, const std::string& name);
 // reader holds a lease on it: then it is as it was. A folder that is not there is fine.
 Status RemoveAttempt(const RunDirectory& dir, uint32_t epoch, const std::string& name);
 
+// The last step of a removal, of a folder that bears such a name (names::ParseRemoved).
+Status FinishRemoval(const RunDirectory& dir, const std::string& removed);
+
 }  // namespace cairn
 
 #endif  // CAIRN_RUNTIME_CATALOG_REMOVAL_H_

@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::string_view kEpochPrefix = "EPOCH-";
 constexpr std::string_view kDeadPrefix = "dead-";
-constexpr std::string_view kStagingPrefix = ".staging-e";
+constexpr std::string_view kRemovedPrefix = "removed-e";
+constexpr std::string_view kStagingPrefix = ".staging-";
 constexpr std::string_view kShardPrefix = "shard-";
 constexpr std::string_view kShardSuffix = "-model-00001-of-00001.safetensors";
 constexpr std::string_view kSumsSuffix = ".sums";
@@ -50,9 +51,11 @@ std::optional<uint32_t> ParseNumbered(std::string_view name, std::string_view pr
   return static_cast<uint32_t>(*number);
 }
 
-bool IsId(std::string_view id) {
-  return id.size() == 8 && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+bool IsHex(std::string_view text, size_t digits) {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
+
+bool IsId(std::string_view id) { return IsHex(id, 8); }
 
 }  // namespace
 
@@ -88,21 +91,31 @@ std::optional<Attempt> ParseDead(std::string_view name) {
   return ParseAttempt(name);
 }
 
+std::string Removed(uint32_t by, std::string_view attempt) {
+  return std::string(kRemovedPrefix) + std::to_string(by) + "-" + std::string(attempt);
+}
+
+std::optional<Removal> ParseRemoved(std::string_view name) {
+  if (!Strip(name, kRemovedPrefix, "")) return std::nullopt;
+  const size_t dash = name.find('-');
+  if (dash == name.npos) return std::nullopt;
+  const std::optional<uint64_t> by = ParseNumber(name.substr(0, dash), 1, UINT32_MAX);
+  std::optional<Attempt> attempt = ParseAttempt(name.substr(dash + 1));
+  if (!by || *by == 0 || !attempt) return std::nullopt;
+  return Removal{static_cast<uint32_t>(*by), *std::move(attempt)};
+}
+
 std::string StagingFolder(const Staging& staging) {
-  return std::string(kStagingPrefix) + std::to_string(staging.epoch) + "-" + std::to_string(staging.rank) +
-         "." + staging.id;
+  return std::string(kStagingPrefix) + staging.claim + "-" + std::to_string(staging.rank);
 }
 
 std::optional<Staging> ParseStagingFolder(std::string_view name) {
   if (!Strip(name, kStagingPrefix, "")) return std::nullopt;
   const size_t dash = name.find('-');
-  const size_t dot = name.find('.');
-  if (dash == name.npos || dot == name.npos || dot < dash) return std::nullopt;
-  const std::optional<uint64_t> epoch = ParseNumber(name.substr(0, dash), 1, UINT32_MAX);
-  const std::optional<uint64_t> rank = ParseNumber(name.substr(dash + 1, dot - dash - 1), 1, UINT32_MAX);
-  const std::string_view id = name.substr(dot + 1);
-  if (!epoch || !rank || !IsId(id)) return std::nullopt;
-  return Staging{static_cast<uint32_t>(*epoch), static_cast<uint32_t>(*rank), std::string(id)};
+  if (dash == name.npos || !IsHex(name.substr(0, dash), 16)) return std::nullopt;
+  const std::optional<uint64_t> rank = ParseNumber(name.substr(dash + 1), 1, UINT32_MAX);
+  if (!rank) return std::nullopt;
+  return Staging{std::string(name.substr(0, dash)), static_cast<uint32_t>(*rank)};
 }
 
 std::string Shard(uint32_t number) { return Padded(kShardPrefix, number, 5) + std::string(kShardSuffix); }

@@ -46,16 +46,24 @@ struct Attempt {
 };
 std::optional<Attempt> ParseAttempt(std::string_view name);
 
-// "dead-step-…": an attempt that was taken over, given up or pruned, on its way to removal.
+// "dead-step-…": an attempt that a later life has taken over.
 std::string Dead(std::string_view attempt);
 std::optional<Attempt> ParseDead(std::string_view name);
 
-// ".staging-e7-3.1f00c2d9": what rank 3 of epoch 7 writes through to (staging/write_through_slot.h). Epoch 0: of a life that could not claim
-// one yet.
+// "removed-e7-step-…": an attempt that was given up, or a checkpoint that is pruned, by epoch 7 (which need not be its own).
+struct Removal {
+  uint32_t by = 0;
+  Attempt attempt;
+  friend bool operator==(const Removal&, const Removal&) = default;
+};
+std::string Removed(uint32_t by, std::string_view attempt);
+std::optional<Removal> ParseRemoved(std::string_view name);
+
+// ".staging-00112233445566aa-3": what rank 3 of the life with this claim (Identity::claim: a life has one before it has an epoch) writes
+// through to (staging/write_through_slot.h).
 struct Staging {
-  uint32_t epoch = 0;
+  std::string claim;  // 16 lower-case hex digits
   uint32_t rank = 0;
-  std::string id;  // as in Attempt
   friend bool operator==(const Staging&, const Staging&) = default;
 };
 std::string StagingFolder(const Staging& staging);

@@ -62,8 +62,8 @@ inline constexpr std::string_view kTemporaryPrefix = ".tmp-";
 // Names in a folder, sorted, without "." and "..".
 Result<std::vector<std::string>> ListDirectory(const std::string& path);
 
-// rename(2) by full path; after an error both names are looked at, since NFS may have done it (the reply was
-// lost).
+// rename(2) of a folder, or of a file whose name is used once, by full path; after an error both names are looked at, since NFS may have done
+// it (the reply was lost).
 Status RenameDirectory(const std::string& from, const std::string& to);
 
 // unlink(2); a file that is not there is fine.

@@ -185,7 +185,8 @@ void Coordinator::Carry(agreement::LeaderActions actions) {
             last_save_ = *report;
             costs_.OnSaved(links_.progress().count, now(), Nanoseconds(report->stall_ns));
           }
-          Carry(leader_->OnCommitted(id, report.status(), now()));
+          const Nanoseconds held_back(report.ok() ? report->drain_ns - report->hurried_drain_ns : 0);
+          Carry(leader_->OnCommitted(id, report.status(), now(), held_back));
         });
         if (report.ok()) keeper.Prune();
       });
@@ -330,18 +331,19 @@ Ending::Stand Coordinator::Stand() const {
   if (stand.newest_step > 0) facts.durable = stand.newest_step;
   if (last_save_) {
     facts.times.bytes = last_save_->bytes;
-    facts.times.stall = Nanoseconds(last_save_->stall_ns);
+    facts.times.stall = Nanoseconds(last_save_->hurried_stall_ns);
   }
   if (!leader_) return stand;
   const auto state = leader_->state();
   stand.phase = can_save() && state != agreement::LeaderState::kFinishing ? Phase::kSaving
                 : lost_                                                   ? Phase::kLost
                                                                           : Phase::kOver;
-  facts.times.write_time = leader_->write_time();
+  facts.times.write_time = leader_->hurried_write_time();
   facts.boundary = leader_->boundary();
   if (const auto since = leader_->writing_since()) {
     facts.under_way = UnderWay::kWriting;
-    facts.written = std::chrono::steady_clock::now() - *since;
+    facts.written = HurriedPart(std::chrono::steady_clock::now() - *since, leader_->write_time(),
+                                leader_->hurried_write_time());
   } else if (state == agreement::LeaderState::kStaging) {
     facts.under_way = UnderWay::kBoundary;
   }

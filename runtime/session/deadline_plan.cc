@@ -58,6 +58,14 @@ DeadlinePlan PlanDeadline(const DeadlineFacts& f) {
           finished + ", then a newer one in about " + FormatDuration(both) + ", " + Spare(f.left - both)};
 }
 
+Nanoseconds HurriedPart(Nanoseconds elapsed, std::optional<Nanoseconds> write_time,
+                        std::optional<Nanoseconds> hurried_write_time) {
+  if (!write_time || !hurried_write_time || write_time->count() <= 0) return elapsed;
+  const double part =
+      static_cast<double>(hurried_write_time->count()) / static_cast<double>(write_time->count());
+  return Nanoseconds(static_cast<int64_t>(static_cast<double>(elapsed.count()) * part));
+}
+
 Fit FitOf(Nanoseconds warning, const SaveTimes& times, std::optional<Nanoseconds> every) {
   const std::string leaves = "a preemption leaves " + FormatDuration(warning) + ": ";
   const auto all = times.all();

@@ -2,8 +2,8 @@
 // line for the log out.
 //
 // The decision is the one that agreement::Leader comes to from the same numbers (docs/design/agreement.md, "When time is short"); nothing
-// here is sent to it. A save under way is finished first, always. Times are those that the last save took; the way to a boundary is two
-// steps.
+// here is sent to it. A save under way is finished first, always. Times are those that the last save would have taken without a limit on
+// the drain, which is lifted before a deadline; the way to a boundary is two steps.
 #ifndef CAIRN_RUNTIME_SESSION_DEADLINE_PLAN_H_
 #define CAIRN_RUNTIME_SESSION_DEADLINE_PLAN_H_
 
@@ -21,7 +21,7 @@ struct SaveTimes {
   Nanoseconds step{};   // between two boundaries; 0 = not known
   Nanoseconds stall{};  // of the copy
   std::optional<Nanoseconds>
-      write_time;  // from all having staged to the commit; nothing = no save of this life was measured
+      write_time;  // from all having staged to the commit, in a hurry; nothing = no save of this life was measured
 
   Nanoseconds way() const { return 2 * step; }  // to the boundary
   // From the wish to the commit; nothing = not known.
@@ -39,9 +39,10 @@ struct DeadlineFacts {
     kBoundary,  // a save that not all have staged
     kWriting,   // a save that all have staged
   } under_way = UnderWay::kNothing;
-  int64_t boundary = 0;                // of the save under way
-  std::chrono::nanoseconds written{};  // with kWriting: for so long already
-  std::optional<int64_t> durable;      // the newest step that is durable
+  int64_t boundary = 0;  // of the save under way
+  std::chrono::nanoseconds
+      written{};                   // with kWriting: as much as was done already would take so long in a hurry
+  std::optional<int64_t> durable;  // the newest step that is durable
 };
 
 struct DeadlinePlan {
@@ -56,6 +57,12 @@ struct DeadlinePlan {
 };
 
 DeadlinePlan PlanDeadline(const DeadlineFacts& facts);
+
+// What was written in `elapsed` would have taken so long in a hurry, by what the last save took and would have taken. Before a deadline a limit on
+// the drain (CAIRN_DRAIN_LIMIT) does not count, for what is left.
+std::chrono::nanoseconds HurriedPart(std::chrono::nanoseconds elapsed,
+                                     std::optional<std::chrono::nanoseconds> write_time,
+                                     std::optional<std::chrono::nanoseconds> hurried_write_time);
 
 // The fit line: what a preemption would find, as things are now. It is said once, and again when the class changes.
 struct Fit {

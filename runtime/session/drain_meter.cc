@@ -24,12 +24,9 @@ std::optional<DrainMeter::Reading> DrainMeter::Read(uint64_t save_id) const {
     reading.written += seen.written;
     if (!seen.writer.empty()) writers.insert(seen.writer);
     if (seen.written >= seen.bytes) continue;
-    const double rate = seen.elapsed_ns > 0
-                            ? 1e9 * static_cast<double>(seen.written) / static_cast<double>(seen.elapsed_ns)
-                            : 0;
-    reading.bytes_per_second += rate;
-    if (rate > 0) {
-      longest = std::max(longest, static_cast<double>(seen.bytes - seen.written) / rate);
+    reading.bytes_per_second += seen.bytes_per_second;
+    if (seen.bytes_per_second > 0) {
+      longest = std::max(longest, static_cast<double>(seen.bytes - seen.written) / seen.bytes_per_second);
     } else {
       known = false;
     }

@@ -18,7 +18,7 @@ class DrainMeter {
     int ranks = 0;  // that have said anything
     uint64_t bytes = 0;
     uint64_t written = 0;
-    double bytes_per_second = 0;  // of all that still write, from their begin on
+    double bytes_per_second = 0;  // of all that still write, at their present pace
     std::optional<std::chrono::nanoseconds> left =
         {};              // until the slowest is done; nothing while that cannot be told
     std::string writer;  // the engines, for people: "io_uring", "io_uring, pwrite"

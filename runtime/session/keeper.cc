@@ -105,7 +105,7 @@ Opened Keeper::Open() {
     }
     links_.log->Info("protected: ", dir, ", epoch ", life_->epoch(), ", ", boot_.world_size,
                      boot_.world_size == 1 ? " rank" : " ranks");
-    return {OkStatus(), life_->epoch()};
+    return {OkStatus(), life_->epoch(), claim_};
   }
   const bool other_life = owned.code() == Code::kBusy || owned.code() == Code::kFenced;
   if (other_life || boot_.settings.require) return {owned, 0};
@@ -121,7 +121,7 @@ Opened Keeper::Open() {
   }
   links_.log->Warn("NOT PROTECTED for now: ", owned.message(),
                    ". The job goes on; every save will try again");
-  return {OkStatus(), 0};
+  return {OkStatus(), 0, claim_};
 }
 
 Status Keeper::PublishParent() {
@@ -578,6 +578,8 @@ Result<SaveReport> Keeper::Commit(const agreement::Commit& save) {
     CAIRN_ASSIGN_OR_RETURN(MemberRecord record, DecodeSessionMessage<MemberRecord>(bytes));
     report.stall_ns = std::max(report.stall_ns, record.stall_ns);
     report.drain_ns = std::max(report.drain_ns, record.drain_ns);
+    report.hurried_stall_ns = std::max(report.hurried_stall_ns, record.hurried_stall_ns);
+    report.hurried_drain_ns = std::max(report.hurried_drain_ns, record.hurried_drain_ns);
     records.push_back(std::move(record));
   }
   Manifest manifest;

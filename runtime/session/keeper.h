@@ -49,6 +49,8 @@ struct SaveReport {
   uint64_t bytes = 0;
   int64_t stall_ns = 0;  // the longest of all members
   int64_t drain_ns = 0;
+  int64_t hurried_stall_ns = 0;  // as in MemberRecord
+  int64_t hurried_drain_ns = 0;
 };
 
 class Keeper {

@@ -52,11 +52,13 @@ Result<std::unique_ptr<Life>> Life::Begin(const LifeOptions& options) {
   CAIRN_ASSIGN_OR_RETURN(RunDirectory dir, RunDirectory::Open(options.dir, options.name, options.mode));
   CAIRN_ASSIGN_OR_RETURN(const uint32_t epoch, Claim(dir, options));
   CAIRN_ASSIGN_OR_RETURN(BeatFile alive, BeatFile::Create(dir.PathOf(names::AliveFile(epoch)), dir.mode()));
-  CAIRN_ASSIGN_OR_RETURN(const TakenOver taken, TakeOver(dir, epoch));
+  CAIRN_ASSIGN_OR_RETURN(const TakenOver taken, TakeOver(dir, epoch, options.self.claim));
   // A later life may have overtaken this one: then nothing more of the directory is its own.
   CAIRN_RETURN_IF_ERROR(StillNewest(dir, epoch));
   for (const std::string& name : taken.committed)
     options.say(name + " was committed while it was taken over: it counts");
+  for (const std::string& name : taken.returned)
+    options.say(name + " was about to be removed by a life that had been overtaken: it counts");
   return std::unique_ptr<Life>(new Life(std::move(dir), epoch, std::move(alive), options));
 }
 

@@ -72,10 +72,13 @@ Kind ToKind(const json& in, Kind last) {
   return static_cast<Kind>(kind);
 }
 
-json ToJson(const Opened& m) { return {{"status", FromStatus(m.status)}, {"epoch", m.epoch}}; }
+json ToJson(const Opened& m) {
+  return {{"status", FromStatus(m.status)}, {"epoch", m.epoch}, {"claim", m.claim}};
+}
 void FromJson(const json& in, Opened& m) {
   m.status = ToStatus(in.at("status"));
   m.epoch = in.at("epoch").get<uint32_t>();
+  m.claim = in.at("claim").get<std::string>();
 }
 
 json ToJson(const Inventory& m) {
@@ -189,14 +192,14 @@ json ToJson(const DrainSeen& m) {
   return {{"id", m.save_id},
           {"bytes", m.bytes},
           {"written", m.written},
-          {"elapsed", m.elapsed_ns},
+          {"rate", m.bytes_per_second},
           {"writer", m.writer}};
 }
 void FromJson(const json& in, DrainSeen& m) {
   m.save_id = in.at("id").get<uint64_t>();
   m.bytes = in.at("bytes").get<uint64_t>();
   m.written = in.at("written").get<uint64_t>();
-  m.elapsed_ns = in.at("elapsed").get<int64_t>();
+  m.bytes_per_second = in.at("rate").get<double>();
   m.writer = in.at("writer").get<std::string>();
 }
 
@@ -206,7 +209,9 @@ json ToJson(const MemberRecord& m) {
   return {{"shards", std::move(shards)},
           {"blobs", FromBlobs(m.blobs)},
           {"stall", m.stall_ns},
-          {"drain", m.drain_ns}};
+          {"drain", m.drain_ns},
+          {"hurried_stall", m.hurried_stall_ns},
+          {"hurried_drain", m.hurried_drain_ns}};
 }
 void FromJson(const json& in, MemberRecord& m) {
   for (const json& s : in.at("shards"))
@@ -214,6 +219,8 @@ void FromJson(const json& in, MemberRecord& m) {
   m.blobs = ToBlobs(in.at("blobs"));
   m.stall_ns = in.at("stall").get<int64_t>();
   m.drain_ns = in.at("drain").get<int64_t>();
+  m.hurried_stall_ns = in.at("hurried_stall").get<int64_t>();
+  m.hurried_drain_ns = in.at("hurried_drain").get<int64_t>();
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ struct Opened {
   static constexpr uint16_t kType = kOpenedMessage;
   Status status;       // not OK: cairn_open fails with it
   uint32_t epoch = 0;  // 0 = the directory cannot be owned now; saves will try again
+  std::string claim;   // of this life, whether it has an epoch or not (Identity::claim)
 };
 
 // What a member found on its node, before it shares its items.
@@ -131,8 +132,9 @@ struct DrainSeen {
   uint64_t save_id = 0;
   uint64_t bytes = 0;  // in all
   uint64_t written = 0;
-  int64_t elapsed_ns = 0;  // since it began
-  std::string writer;      // WriteEngine::name()
+  double bytes_per_second =
+      0;               // at its present pace: from the begin, or from when it was hurried; 0 = not known yet
+  std::string writer;  // WriteEngine::name()
 };
 
 // agreement::Record::record: what a member knows of its part of a save.
@@ -141,6 +143,9 @@ struct MemberRecord {
   std::map<std::string, std::string> blobs;
   int64_t stall_ns = 0;  // the program's thread stood still for the copy
   int64_t drain_ns = 0;
+  // Without what the limit on the drain held back: how long the two would have been in a hurry.
+  int64_t hurried_stall_ns = 0;
+  int64_t hurried_drain_ns = 0;
 };
 
 template <typename T>

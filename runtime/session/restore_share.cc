@@ -20,9 +20,9 @@ constexpr std::chrono::milliseconds kOrderBound = std::chrono::hours(24);
 RestoreShare::RestoreShare(const Bootstrap& boot, std::string name, const Items& items, Links links)
     : boot_(boot), name_(std::move(name)), items_(items), links_(std::move(links)) {}
 
-Result<cairn_report> RestoreShare::Run(uint32_t epoch,
+Result<cairn_report> RestoreShare::Run(const Opened& opened,
                                        const std::function<void(const MatchOptions& match)>& lead) {
-  epoch_ = epoch;
+  opened_ = opened;
   Inventory inventory{.node = boot_.node};
   if (boot_.first_on_node) {
     if (const auto leftovers = Leftovers::Open(Tier()); leftovers.ok()) inventory.slots = leftovers->List();
@@ -119,7 +119,8 @@ Status RestoreShare::Prepare(const Order& order, Outcome* outcome) {
   Saver::Options options;
   options.rank = static_cast<uint32_t>(boot_.rank);
   options.ranks_on_node = boot_.ranks_on_node;
-  options.epoch = epoch_;
+  options.epoch = opened_.epoch;
+  options.claim = opened_.claim;
   options.run_id = order.run_id;
   options.run_directory = boot_.settings.dir;
   options.keeps_layout = boot_.first_on_node;

@@ -47,9 +47,9 @@ class RestoreShare {
   // `name`: the session's. `items`: what the program registers until Run.
   RestoreShare(const Bootstrap& boot, std::string name, const Items& items, Links links);
 
-  // Collective; blocks until the leader has said how it ended. `epoch`: of this life, 0 = none yet. `lead`: called, with what
+  // Collective; blocks until the leader has said how it ended. `opened`: how cairn_open did. `lead`: called, with what
   // SetMatch said, when this member has said all.
-  Result<cairn_report> Run(uint32_t epoch, const std::function<void(const MatchOptions& match)>& lead);
+  Result<cairn_report> Run(const Opened& opened, const std::function<void(const MatchOptions& match)>& lead);
 
   void SetMatch(MatchOptions match) { match_ = std::move(match); }  // before Run; see cairn_set_load
   const std::vector<ItemDifference>& differences() const {
@@ -77,7 +77,7 @@ class RestoreShare {
   const Links links_;
 
   // The application's.
-  uint32_t epoch_ = 0;
+  Opened opened_;
   MatchOptions match_;
   std::vector<ItemDifference> differences_;                      // of the checkpoint that was loaded last
   State state_;                                                  // what all members registered; during Run

@@ -37,7 +37,12 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   staging_options.tier = options.tier;
   staging_options.ranks_on_node = options.ranks_on_node;
   staging_options.room = [ranks = options.ranks_on_node] { return ReadMemoryRoom(ranks); };
-  staging_options.write_through = {options.run_directory, options.epoch, options.rank, options.mode};
+  staging_options.write_through = {.run_directory = options.run_directory,
+                                   .claim = options.claim,
+                                   .rank = options.rank,
+                                   .mode = options.mode,
+                                   .writer = options.writer,
+                                   .bytes_per_second = options.drain_limit};
   CAIRN_ASSIGN_OR_RETURN(Staging staging, Staging::Make(staging_options, images));
   RecordShape shape{options.run_id, {}};
   for (const RegisteredBlob& blob : items.blobs()) shape.blobs.push_back({blob.name, blob.capacity});
@@ -96,6 +101,7 @@ Status Saver::Copy(const SnapshotStamp& stamp) {
   }
   Status status = current_->slot->Fill(images_, snapshot_, pointers_.data(), *control_);
   stall_ns_ = NowNs() - begin;
+  stall_held_back_ns_ = control_->held_back().count();
   return status;
 }
 
@@ -103,8 +109,8 @@ void Saver::BeginDrain() {
   staging_.pool.Complete(current_->slot);
   staging_.pool.BeginDrain(current_->slot);
   current_->complete = current_->draining = true;
-  if (hurried_) control_->Hurry();
   drain_began_ns_ = NowNs();
+  pace_from_ = {control_->bytes_written(), drain_began_ns_};
 }
 
 Result<MemberRecord> Saver::Drain(const std::string& directory) {
@@ -119,6 +125,8 @@ Result<MemberRecord> Saver::Drain(const std::string& directory) {
   }
   record.stall_ns = stall_ns_;
   record.drain_ns = NowNs() - drain_began_ns_;
+  record.hurried_stall_ns = stall_ns_ - stall_held_back_ns_;
+  record.hurried_drain_ns = record.drain_ns - (control_->held_back().count() - stall_held_back_ns_);
   return record;
 }
 
@@ -172,22 +180,28 @@ void Saver::Cancel() {
 }
 
 void Saver::Hurry() {
-  hurried_ = true;
+  if (!std::exchange(hurried_, true)) pace_from_ = {control_->bytes_written(), NowNs()};
   control_->Hurry();
 }
 
 std::optional<DrainSeen> Saver::seen() const {
   if (!current_ || !current_->draining) return std::nullopt;
+  const uint64_t written = control_->bytes_written();
+  const int64_t elapsed_ns = NowNs() - pace_from_.at_ns;
   return DrainSeen{.save_id = current_->id.save_id,
                    .bytes = images_.bytes,
-                   .written = control_->bytes_written(),
-                   .elapsed_ns = NowNs() - drain_began_ns_,
+                   .written = written,
+                   .bytes_per_second = elapsed_ns > 0
+                                           ? 1e9 * static_cast<double>(written - pace_from_.written) /
+                                                 static_cast<double>(elapsed_ns)
+                                           : 0,
                    .writer = std::string(control_->writer())};
 }
 
 void Saver::FreeIfSettled() {
   if (!current_->settled || current_->draining || current_->copying) return;
   control_ = std::make_unique<DrainControl>();
+  if (hurried_) control_->Hurry();
   if (*current_->settled != Worth::kNone) only_here_ = *current_->settled == Worth::kLocal;
   if (*current_->settled == Worth::kNone) {
     staging_.pool.Release(current_->slot);

@@ -35,6 +35,7 @@ class Saver {
     uint32_t rank = 0;
     int ranks_on_node = 1;
     uint32_t epoch = 0;
+    std::string claim;  // of the life, as Opened::claim
     std::string run_directory;
     std::string run_id;
     bool keeps_layout = false;  // one rank of each node: its folder holds the layout
@@ -120,9 +121,13 @@ class Saver {
   // Of the copy that writes through, then of the drain. A new one for each save, made before its boundary.
   std::unique_ptr<DrainControl> control_ = std::make_unique<DrainControl>();
   int64_t drain_began_ns_ = 0;
+  struct Mark {
+    uint64_t written = 0;
+    int64_t at_ns = 0;
+  } pace_from_;  // where the drain stood when its present pace began
   bool hurried_ = false;
   std::atomic<bool> copy_cancelled_{false};
-  int64_t stall_ns_ = 0;
+  int64_t stall_ns_ = 0, stall_held_back_ns_ = 0;
 };
 
 }  // namespace cairn

@@ -47,9 +47,8 @@ Result<Session::Pointer> Session::Open(const std::string& name, const Bootstrap&
   }
   CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
                          session->mailbox_.Take(kOpenedMessage, 0, kOpenedBound));
-  CAIRN_ASSIGN_OR_RETURN(const Opened opened, DecodeSessionMessage<Opened>(letter.payload));
-  if (!opened.status.ok()) return opened.status;
-  session->epoch_ = opened.epoch;
+  CAIRN_ASSIGN_OR_RETURN(session->opened_, DecodeSessionMessage<Opened>(letter.payload));
+  if (!session->opened_.status.ok()) return session->opened_.status;
   return session;
 }
 
@@ -168,7 +167,7 @@ void Session::SendToLeader(uint16_t type, std::string payload) {
 
 Result<cairn_report> Session::Restore() {
   const Inside inside(this);
-  auto report = restore_.Run(epoch_, [this](const MatchOptions& match) {
+  auto report = restore_.Run(opened_, [this](const MatchOptions& match) {
     if (coordinator_) loop_->Post([this, match] { coordinator_->LeadRestore(match); });
   });
   started_ = report.ok();

@@ -102,7 +102,7 @@ class Session {
   const std::string name_;
   const Bootstrap boot_;
   std::unique_ptr<Log> log_;
-  uint32_t epoch_ = 0;
+  Opened opened_;
 
   // The application's.
   Items items_;

@@ -65,23 +65,25 @@ class SlotMaker {
     if (options_.write_through.run_directory.empty())
       return Status(Code::kUnavailable, "there is nothing to write through to");
     const uint64_t part = options_.room().bytes / ranks_ / kWriteThroughPart;
-    const int writers = static_cast<int>(
-        std::min<uint64_t>(part / WriteThroughSlot::BytesFor(1), WriteThroughSlot::kMaxWriters));
-    if (writers == 0)
+    const int buffers = static_cast<int>(
+        std::min<uint64_t>(part / WriteThroughSlot::BytesFor(1), WriteThroughSlot::kMaxBuffers));
+    if (buffers == 0)
       return Status(Code::kOutOfMemory, "nor is there room for a buffer of " +
                                             FormatBytes(WriteThroughSlot::BytesFor(1)) + " a rank");
     const auto may_take = [&](uint64_t bytes) {
       const MemoryRoom now = options_.room();
       return bytes <= now.bytes ? OkStatus() : Refuse(now);
     };
-    CAIRN_ASSIGN_OR_RETURN(auto slot, WriteThroughSlot::Make(options_.write_through, writers, may_take));
+    CAIRN_ASSIGN_OR_RETURN(auto slot, WriteThroughSlot::Make(options_.write_through, buffers, may_take));
     const Result<double> rate = slot->MeasureRate();
     *cost = "as long as that takes";
     if (rate.ok()) {
+      const auto limit = static_cast<double>(options_.write_through.bytes_per_second);
       char seconds[32];
       std::snprintf(seconds, sizeof seconds, "%.1f s", static_cast<double>(plan_.bytes) / *rate);
       *cost = std::string("about ") + seconds + " at the " + FormatBytes(static_cast<uint64_t>(*rate)) +
-              "/s that each rank was just given";
+              (limit > 0 && *rate >= limit ? "/s that the limit leaves each rank (CAIRN_DRAIN_LIMIT)"
+                                           : "/s that each rank was just given");
     }
     Slots slots;
     slots.push_back(std::move(slot));
@@ -139,7 +141,10 @@ Result<Staging> Staging::Make(const StagingOptions& options, const ImagePlan& pl
                                     "; until then nothing is saved");
     }
     warning = why.message() + ". Each save is written to " + options.write_through.run_directory +
-              " while the program stands still: " + cost + ". " + kRemedy + " to have it go on meanwhile";
+              " while the program stands still: " + cost +
+              ". No copy stays in the memory of this node or of a partner: a save that is not durable yet is "
+              "lost with its process. " +
+              kRemedy + " to have it go on meanwhile";
     CAIRN_ASSIGN_OR_RETURN(tier, LocalTier::Open({.setting = "none"}));
   }
   std::vector<std::string> notes = tier.notes();

@@ -6,7 +6,7 @@
 //
 // Memory is shared out: each rank of the node gets an equal part of the room, less the head-room (memory_room.h), since the others take theirs
 // meanwhile. Before each piece is taken the room is read again. Writing through needs little, and takes up to a quarter of a rank's part, from the
-// head-room too: four threads with a buffer each, fewer when there is less.
+// head-room too: four buffers of a block each, fewer when there is less.
 #ifndef CAIRN_RUNTIME_STAGING_STAGING_H_
 #define CAIRN_RUNTIME_STAGING_STAGING_H_
 

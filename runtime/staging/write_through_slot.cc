@@ -1,153 +1,115 @@
 #include "runtime/staging/write_through_slot.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <mutex>
 #include <span>
 #include <utility>
 
 #include "runtime/formats/names.h"
 #include "runtime/io/hash.h"
-#include "runtime/io/random.h"
+#include "runtime/staging/block_writer.h"
 #include "runtime/staging/drain.h"
-#include "runtime/staging/new_files.h"
 #include "runtime/staging/snapshot.h"
 
 namespace cairn {
 namespace {
 
-constexpr uint64_t kProbeBlocksPerWriter = 2;
+constexpr uint64_t kProbeBlocksPerBuffer = 2;
 
 }  // namespace
 
-uint64_t WriteThroughSlot::BytesFor(int writers) { return static_cast<uint64_t>(writers) * kBlockBytes; }
+uint64_t WriteThroughSlot::BytesFor(int buffers) { return static_cast<uint64_t>(buffers) * kBlockBytes; }
 
 Result<std::unique_ptr<WriteThroughSlot>> WriteThroughSlot::Make(const WriteThroughOptions& options,
-                                                                 int writers,
+                                                                 int buffers,
                                                                  const MayTakeFunction& may_take) {
-  std::unique_ptr<WriteThroughSlot> slot(new WriteThroughSlot(options, writers));
-  for (int i = 0; i < slot->crew_.size(); ++i) {
+  std::unique_ptr<WriteThroughSlot> slot(new WriteThroughSlot(options));
+  for (int i = 0; i < buffers; ++i) {
     CAIRN_ASSIGN_OR_RETURN(Mapping buffer, Mapping::Make(-1, kBlockBytes, "a write buffer", may_take));
     slot->buffers_.push_back(std::move(buffer));
   }
   return slot;
 }
 
-WriteThroughSlot::WriteThroughSlot(const WriteThroughOptions& options, int writers)
+WriteThroughSlot::WriteThroughSlot(const WriteThroughOptions& options)
     : Slot(0),
       options_(options),
-      folder_(options.run_directory + "/" +
-              names::StagingFolder({options.epoch, options.rank, RandomHex(8)})),
-      owner_(getpid()),
-      crew_(writers, "cairn-writer") {}
+      folder_(options.run_directory + "/" + names::StagingFolder({options.claim, options.rank})),
+      owner_(getpid()) {}
 
 WriteThroughSlot::~WriteThroughSlot() {
   if (owner_ == getpid()) static_cast<void>(RemoveTree(folder_));
 }
 
-Result<WriteThroughSlot::File> WriteThroughSlot::Create(const std::string& name, uint64_t bytes) const {
+Result<ShardFile> WriteThroughSlot::Create(uint32_t number, uint64_t bytes, NewFiles& files) const {
   if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST)
     return Status::FromErrno(errno, "mkdir " + folder_);
-  File file;
-  file.path = folder_ + "/" + name;
-  CAIRN_RETURN_IF_ERROR(RemoveFile(file.path));  // of a dropped save
-  CAIRN_ASSIGN_OR_RETURN(file.fd, OpenFile(file.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW));
-  if (options_.mode && fchmod(file.fd.get(), static_cast<mode_t>(*options_.mode)) != 0)
-    return Status::FromErrno(errno, "chmod " + file.path);
-  CAIRN_RETURN_IF_ERROR(Preallocate(file.fd.get(), bytes, file.path));
-  file.sums.file_bytes = bytes;
-  file.sums.blocks.resize(BlockCount(bytes));
-  return file;
+  CAIRN_RETURN_IF_ERROR(RemoveFile(folder_ + "/" + names::Shard(number)));  // of a dropped save
+  return ShardFile::Create(number, bytes, folder_, options_.direct, files);
 }
 
-template <typename Copy>
-Status WriteThroughSlot::WriteBlocks(File& file, const Copy& copy, DrainControl& control) {
-  std::atomic<bool> direct = options_.direct && SetDirect(file.fd.get(), true);
-  std::atomic<bool> failed = false;
-  std::mutex mutex;
-  Status failure;  // guarded by mutex
-  const auto write = [&](uint32_t block, int member) -> Status {
-    if (control.cancelled()) return {Code::kCancelled, "write " + file.path + ": cancelled"};
-    const uint64_t offset = block * kBlockBytes;
-    std::byte* const buffer = buffers_[static_cast<size_t>(member)].data();
-    const std::span<const std::byte> content(buffer, BlockBytes(file.sums.file_bytes, block));
-    copy(offset, offset + content.size(), buffer);
-    file.sums.blocks[block] = Hash128Of(content);
-    Status written(Code::kInvalid, "");
-    if (direct) {
-      // O_DIRECT wants whole pages; the buffer has them, and what is past the end is cut off again.
-      written = PwriteFull(file.fd.get(), {content.data(), WholePages(content.size())}, offset, file.path);
-      if (written.code() == Code::kInvalid) direct = !SetDirect(file.fd.get(), false);
-    }
-    if (written.code() == Code::kInvalid) written = PwriteFull(file.fd.get(), content, offset, file.path);
-    if (written.ok()) control.AddWritten(content.size());
-    return written;
+Status WriteThroughSlot::WriteBlocks(std::vector<ShardFile>& shards, const Copy& copy,
+                                     uint64_t bytes_per_second, DrainControl& control) {
+  BlockWriter::Options options;
+  options.make_engine = [this] { return MakeWriteEngine(options_.writer); };
+  options.bytes_per_second = bytes_per_second;
+  options.places = buffers_.size();
+  options.content = [&](size_t shard, uint64_t block, size_t place) {
+    const uint64_t begin = block * kBlockBytes;
+    copy(shard, begin, begin + BlockBytes(shards[shard].sums.file_bytes, block), buffers_[place].data());
+    return buffers_[place].data();
   };
-  crew_.Run(static_cast<uint32_t>(file.sums.blocks.size()), [&](uint32_t block, int member) {
-    if (failed) return;
-    Status status = write(block, member);
-    if (status.ok()) return;
-    failed = true;
-    const std::lock_guard lock(mutex);
-    if (failure.ok()) failure = std::move(status);
-  });
-  CAIRN_RETURN_IF_ERROR(failure);
-  if (ftruncate(file.fd.get(), static_cast<off_t>(file.sums.file_bytes)) != 0)
-    return Status::FromErrno(errno, "cut " + file.path);
-  return OkStatus();
+  BlockWriter writer(shards, options, control);
+  if (!control.hurried()) writer.Run(/*gently=*/true);
+  if (!writer.done()) writer.Run(/*gently=*/false);
+  return writer.failure();
 }
 
 Status WriteThroughSlot::Fill(const ImagePlan& plan, const SnapshotPlan& snapshot, void* const* pieces,
                               DrainControl& control) {
-  files_.clear();
+  shards_.clear();
+  NewFiles files(options_.mode);
   const auto write_all = [&]() -> Status {
-    for (size_t i = 0; i < plan.images.size(); ++i) {
-      const Image& image = plan.images[i];
-      CAIRN_ASSIGN_OR_RETURN(File file, Create(names::Shard(image.number), image.size_bytes));
-      files_.push_back(std::move(file));
-      const auto copy = [&](uint64_t begin, uint64_t end, std::byte* out) {
-        const uint64_t data = std::clamp<uint64_t>(image.header.size(), begin, end);
-        if (begin < data) std::memcpy(out, image.header.data() + begin, data - begin);
-        if (data < end) snapshot.CopyRange(pieces, i, data, end, out + (data - begin));
-      };
-      CAIRN_RETURN_IF_ERROR(WriteBlocks(files_.back(), copy, control));
+    for (const Image& image : plan.images) {
+      CAIRN_ASSIGN_OR_RETURN(ShardFile shard, Create(image.number, image.size_bytes, files));
+      shards_.push_back(std::move(shard));
     }
-    return OkStatus();
+    const auto copy = [&](size_t shard, uint64_t begin, uint64_t end, std::byte* out) {
+      const auto& header = plan.images[shard].header;
+      const uint64_t data = std::clamp<uint64_t>(header.size(), begin, end);
+      if (begin < data) std::memcpy(out, header.data() + begin, data - begin);
+      if (data < end) snapshot.CopyRange(pieces, shard, data, end, out + (data - begin));
+    };
+    return WriteBlocks(shards_, copy, options_.bytes_per_second, control);
   };
   if (Status status = write_all(); !status.ok()) {
-    files_.clear();
+    shards_.clear();
     static_cast<void>(RemoveTree(folder_));
     return status.Annotate("after " + std::to_string(control.bytes_written()) + " of " +
                            std::to_string(plan.bytes) + " bytes of this rank");
   }
+  files.Keep();
   sidecar().MarkStaged();
   return OkStatus();
 }
 
-Result<std::vector<ShardRecord>> WriteThroughSlot::Drain(const ImagePlan& plan, const DrainOptions& options,
+Result<std::vector<ShardRecord>> WriteThroughSlot::Drain(const ImagePlan&, const DrainOptions& options,
                                                          DrainControl& control) {
+  if (control.cancelled()) return Status(Code::kCancelled, "move " + folder_ + ": cancelled");
   NewFiles moved(options.mode);
-  std::vector<ShardRecord> records;
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<ShardRecord> records,
+                         FinishShards(shards_, options.directory, moved));
   Hasher128 content;
-  for (size_t i = 0; i < files_.size(); ++i) {
-    File& file = files_[i];
-    const uint32_t number = plan.images[i].number;
-    if (control.cancelled()) return Status(Code::kCancelled, "move " + file.path + ": cancelled");
-    CAIRN_RETURN_IF_ERROR(SyncFile(file.fd.get(), file.path));
-    CAIRN_RETURN_IF_ERROR(std::move(file.fd).Close(file.path));
-    CAIRN_RETURN_IF_ERROR(WriteSums(file.sums, options.directory + "/" + names::Sums(number), moved));
-    const std::string path = options.directory + "/" + names::Shard(number);
-    CAIRN_RETURN_IF_ERROR(RenameDirectory(file.path, path));
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const std::string path = options.directory + "/" + names::Shard(shards_[i].number);
+    CAIRN_RETURN_IF_ERROR(RenameDirectory(shards_[i].path, path));
     moved.Add(path);
-    records.push_back({number, file.sums.file_bytes, file.sums.Root()});
-    content.Update(std::as_bytes(std::span(records.back().sums_root.bytes)));
+    content.Update(std::as_bytes(std::span(records[i].sums_root.bytes)));
   }
   moved.Keep();
   sidecar().MarkHashed(content.Finish());
@@ -155,16 +117,21 @@ Result<std::vector<ShardRecord>> WriteThroughSlot::Drain(const ImagePlan& plan, 
 }
 
 Result<double> WriteThroughSlot::MeasureRate() {
-  const uint64_t bytes = kProbeBlocksPerWriter * BytesFor(crew_.size());
+  const uint64_t bytes = kProbeBlocksPerBuffer * buffers_.size() * kBlockBytes;
   const auto measure = [&]() -> Result<double> {
-    CAIRN_ASSIGN_OR_RETURN(File file, Create("probe", bytes));
+    NewFiles files(options_.mode);
+    std::vector<ShardFile> shards;
+    CAIRN_ASSIGN_OR_RETURN(ShardFile shard, Create(1, bytes, files));
+    shards.push_back(std::move(shard));
     const auto begin = std::chrono::steady_clock::now();
     DrainControl control;
     CAIRN_RETURN_IF_ERROR(WriteBlocks(
-        file, [](uint64_t, uint64_t, std::byte*) {}, control));
-    CAIRN_RETURN_IF_ERROR(SyncFile(file.fd.get(), file.path));
+        shards, [](size_t, uint64_t, uint64_t, std::byte*) {}, 0, control));
+    CAIRN_RETURN_IF_ERROR(SyncFile(shards[0].fd.get(), shards[0].path));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    return static_cast<double>(bytes) / took.count();
+    const double rate = static_cast<double>(bytes) / took.count();
+    return options_.bytes_per_second == 0 ? rate
+                                          : std::min(rate, static_cast<double>(options_.bytes_per_second));
   };
   Result<double> rate = measure();
   static_cast<void>(RemoveTree(folder_));

@@ -32,18 +32,18 @@ POINTS = {
     "parent": ("stop", "link", "*/PARENT-*", 2),                    # restored, and not yet said so
     "attempt": ("stop", "mkdir", "*/step-*", 2),                    # about to begin an attempt, behind the newer life's back
     "drain": ("stop", "create", "*/shard-*.sums", 2),               # before the fence of the commit
-    "fenced": ("stop", "create", "*/.tmp-index.bin-*", 2),          # the fence was read, nothing published
+    "fenced": ("stop", "create", "*/index.bin", 2),          # the fence was read, nothing published
     "manifest": ("stop", "rename", "*/manifest.json", 2),           # the fence was read, the commit is the next call
     "committed": ("stop-after", "rename", "*/manifest.json", 2),    # before the fence behind the commit
-    "prune": ("stop", "rename", "*/dead-{oldest}", 1),    # the fence was read, the checkpoint goes next
-    "pruning": ("stop-after", "rename", "*/dead-{oldest}", 1),
-    "removal": ("stop", "unlink", "*/dead-{oldest}/manifest.json", 1),  # both fences were read
-    "pruned": ("stop-after", "unlink", "*/dead-{oldest}", 1),  # the next checkpoint's fence is still to be read
+    "prune": ("stop", "rename", "*/removed-e2-{oldest}", 1),    # the fence was read, the checkpoint goes next
+    "pruning": ("stop-after", "rename", "*/removed-e2-{oldest}", 1),
+    "removal": ("stop", "unlink", "*/removed-e2-{oldest}/manifest.json", 1),  # both fences were read
+    "pruned": ("stop-after", "unlink", "*/removed-e2-{oldest}", 1),  # the next checkpoint's fence is still to be read
     "end": ("stop", "rename", "*/FINISHED", 2),                     # the fence was read, FINISHED goes next
 }
 SHORT_MOUNTED = ("claim", "attempt", "manifest", "committed", "prune", "removal")
 SAID = re.compile(r"is owned by epoch 3|claimed meanwhile: epoch|is in use by job 100")
-OWN = re.compile(r"journal\.jsonl|ALIVE-\d+|PARENT-00000002|CURRENT|\.tmp-.*|dead-.*")
+OWN = re.compile(r"journal\.jsonl|ALIVE-\d+|PARENT-00000002|CURRENT|\.tmp-.*|dead-.*|removed-.*")
 
 
 def epoch(toy, tally, random, full):

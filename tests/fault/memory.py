@@ -115,7 +115,7 @@ def squeeze(toy, bare, n, room, local, after):
                 if life.hash() != toy.hash:
                     raise Bad("mixed", "another result\n" + life.log())
         toy.check_all(run_dir)
-        left = [entry.name for entry in os.scandir(run_dir) if entry.name.startswith((".", "dead-"))]
+        left = [entry.name for entry in os.scandir(run_dir) if entry.name.startswith((".", "dead-", "removed-"))]
         left += [entry.path for folder in shm.iterdir() for entry in os.scandir(folder)]
         if left:
             raise Bad("stuck", f"left behind: {left}\n" + life.log())

@@ -202,13 +202,16 @@ class Reference:
         """Steps of the checkpoints that are there in full. Raises where there is a part under a complete manifest."""
         steps = []
         for name, files in self.checkpoints.items():
-            for folder in (name, "dead-" + name):  # a dead one with a manifest gets its name back
+            removed = re.compile(rf"(?:removed-e\d+-{re.escape(name)})/manifest\.json")
+            gone = [path.split("/")[0] for path in state if removed.fullmatch(path)]
+            for folder in (name, "dead-" + name, *gone):  # a dead one with a manifest gets its name back, one that is removed may
                 if state.get(folder + "/manifest.json") != files["manifest.json"]:
                     continue
                 torn = [file for file, data in files.items() if state.get(f"{folder}/{file}") != data and not file.startswith(".tmp-")]
                 if torn:
                     raise Bad("accepted_bad", f"{folder} has its manifest and not its {torn}")
-                steps.append(int(CHECKPOINT.fullmatch(name)[1]))
+                if folder not in gone:
+                    steps.append(int(CHECKPOINT.fullmatch(name)[1]))
         for name, contents in self.small.items():
             if name in state and state[name] not in contents:
                 raise Bad("accepted_bad", f"{name} is there and not whole: {state[name]!r}")

@@ -30,7 +30,7 @@ def soak(toy, tally, random, full):
             tally.count(bad.outcome, case, str(bad))
             return
         tally.survive(saves)
-    rest = [name for name in os.listdir(run_dir) if name.startswith(("dead-", "step-")) and name not in committed(run_dir)]
+    rest = [name for name in os.listdir(run_dir) if name.startswith(("dead-", "removed-", "step-")) and name not in committed(run_dir)]
     temporary = [name for name in os.listdir(run_dir) if name.startswith(".tmp-")]
     # A kill may leave one file in the making.
     if rest or len(committed(run_dir)) != 2 or len(temporary) >= len(shares):

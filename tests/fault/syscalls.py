@@ -1,9 +1,11 @@
 """syscalls: SIGKILL at every call by which a life changes its directory, one by one; and at every block that goes to the kernel or comes back."""
+import re
 import signal
 
 from step import wait_for
 from toy import BOUND, Bad, Fault, NotHit, committed, kind_of, newest_step, reported
 
+REMOVED = re.compile(r"removed-e\d+-(step-.*)")
 SAMPLE = 12  # points of each life and manner in the short form
 BLOCK_CALLS = "submit,complete"
 BLOCKS = 4  # the same, of blocks
@@ -54,8 +56,11 @@ def syscalls(toy, tally, random, full):
         if newest_step(run_dir) < minimum:
             raise Bad("lost", f"step {minimum} was committed; there are {committed(run_dir)} after {fault.trace()[n - 1]}\n" + life.log())
         toy.check_all(run_dir)
+        removed = {match[1] for path in run_dir.iterdir() if (match := REMOVED.fullmatch(path.name))}
         toy.resume(case, run_dir, minimum, restart=2)
         toy.check_all(run_dir)
+        if back := removed & set(committed(run_dir)):
+            raise Bad("accepted_bad", f"{back} were being removed when the life was killed, and are back\n" + life.log())
 
     toy.judge(tally, cases, work)
 

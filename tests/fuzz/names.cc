@@ -11,6 +11,10 @@ void Parse(const std::string& name) {
   if (const auto epoch = names::ParseEpochFile(name)) FUZZ_CHECK(names::EpochFile(*epoch) == name);
   if (const auto attempt = names::ParseAttempt(name)) FUZZ_CHECK(attempt->ToString() == name);
   if (const auto attempt = names::ParseDead(name)) FUZZ_CHECK(names::Dead(attempt->ToString()) == name);
+  if (const auto removal = names::ParseRemoved(name))
+    FUZZ_CHECK(names::Removed(removal->by, removal->attempt.ToString()) == name);
+  if (const auto staging = names::ParseStagingFolder(name))
+    FUZZ_CHECK(names::StagingFolder(*staging) == name);
   if (const auto number = names::ParseShard(name)) FUZZ_CHECK(names::Shard(*number) == name);
   if (const auto number = names::ParseSums(name)) FUZZ_CHECK(names::Sums(*number) == name);
   if (const auto attempt = names::ParseStrike(name))

@@ -31,7 +31,7 @@ std::vector<std::string> Leftovers(const std::string& dir) {
   std::vector<std::string> found;
   for (const auto& entry : fs::directory_iterator(dir)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with(".") || names::ParseDead(name)) found.push_back(name);
+    if (name.starts_with(".") || names::ParseDead(name) || names::ParseRemoved(name)) found.push_back(name);
   }
   return found;
 }

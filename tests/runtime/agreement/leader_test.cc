@@ -396,6 +396,16 @@ TEST_F(LeaderShortOfTimeTest, ASaveThatWouldNotFitAnyMoreIsNotBegunAfterTheOneUn
   EXPECT_EQ(leader.state(), LeaderState::kIdle);
 }
 
+// It took 5 s under a limit that held it back for 3 s; before a deadline there is no limit.
+TEST_F(LeaderShortOfTimeTest, ASaveThatFitsInAHurryIsBegunAfterTheOneUnderWay) {
+  ReachCommitting();
+  Ask(kTriggerPreempt, 3000, seconds(6));  // 3975 ms are left in the end
+  const auto end = leader.OnCommitted(1, OkStatus(), At(5025), seconds(3));
+  EXPECT_FALSE(Told<Poll>(end).empty());
+  EXPECT_EQ(leader.write_time(), seconds(5));
+  EXPECT_EQ(leader.hurried_write_time(), seconds(2));
+}
+
 TEST_F(LeaderShortOfTimeTest, ASaveWhoseBoundaryIsTooFarOffIsNotBegunAfterTheOneUnderWay) {
   Ask(kTriggerRequest);
   FromAll(25, [&](Rank r) { return Count{1, 100, milliseconds(r == 2 ? 500 : 10), Mode::kRunning}; });

@@ -62,7 +62,7 @@ TEST(Commit, KilledAfterAnyStepLeavesTheOldOrTheNewCheckpoint) {
       if (last == "nothing") lose(names::Shard(1)), lose(names::Sums(1));
     }
     const uint32_t next = run.Claim();
-    ASSERT_TRUE(TakeOver(run.dir(), next).ok());
+    ASSERT_TRUE(TakeOver(run.dir(), next, "00112233445566aa").ok());
     if (last == "manifest.json") {
       EXPECT_THAT(run.CandidateNames(), ElementsAre(new_name, old_name)) << last;
     } else {
@@ -111,7 +111,7 @@ TEST(Abandon, RemovesTheAttemptAndMayBeRepeated) {
   const Attempt attempt = run.Write(run.Claim(), 10);
   EXPECT_TRUE(Abandon(run.dir(), attempt).ok());
   EXPECT_FALSE(run.Has(attempt.name.ToString()));
-  EXPECT_FALSE(run.Has(names::Dead(attempt.name.ToString())));
+  EXPECT_FALSE(run.Has(names::Removed(attempt.name.epoch, attempt.name.ToString())));
   EXPECT_TRUE(Abandon(run.dir(), attempt).ok());
 }
 

@@ -130,6 +130,8 @@ TEST(StillNewest, NoticesThatTheDirectoryWasRemoved) {
   EXPECT_EQ(StillNewest(run.dir(), epoch).code(), Code::kNotFound);
 }
 
+constexpr char kClaim[] = "00112233445566aa";
+
 TEST(TakeOver, RemovesOlderAttemptsAndSparesCheckpoints) {
   TestRun run;
   const uint32_t first = run.Claim();
@@ -137,7 +139,7 @@ TEST(TakeOver, RemovesOlderAttemptsAndSparesCheckpoints) {
   const Attempt attempt = run.Write(first, 20);
   const uint32_t second = run.Claim();
   const Attempt own = run.Write(second, 30);
-  const auto taken = TakeOver(run.dir(), second);
+  const auto taken = TakeOver(run.dir(), second, kClaim);
   ASSERT_TRUE(taken.ok()) << taken.status().message();
   EXPECT_THAT(taken->dead, ElementsAre("dead-" + attempt.name.ToString()));
   EXPECT_THAT(taken->committed, IsEmpty());
@@ -152,7 +154,7 @@ TEST(TakeOver, MakesAStaleWritersCommitFail) {
   const uint32_t first = run.Claim();
   const Attempt attempt = run.Write(first, 10);
   const uint32_t second = run.Claim();
-  ASSERT_TRUE(TakeOver(run.dir(), second).ok());
+  ASSERT_TRUE(TakeOver(run.dir(), second, kClaim).ok());
   EXPECT_EQ(run.Commit(attempt).status().code(), Code::kFenced);
   // Even past its fence the writer cannot make a manifest, since its path is gone.
   EXPECT_EQ(PublishFile(attempt.path + "/manifest.json", "{}").code(), Code::kNotFound);
@@ -165,7 +167,7 @@ TEST(TakeOver, GivesBackTheNameOfAnAttemptWhoseManifestAppearedMeanwhile) {
   const std::string name = run.Save(first, 10);
   ASSERT_EQ(rename(run.Path(name).c_str(), run.Path(names::Dead(name)).c_str()), 0);
   const uint32_t second = run.Claim();
-  const auto taken = TakeOver(run.dir(), second);
+  const auto taken = TakeOver(run.dir(), second, kClaim);
   ASSERT_TRUE(taken.ok()) << taken.status().message();
   EXPECT_THAT(taken->committed, ElementsAre(name));
   EXPECT_THAT(run.CandidateNames(), ElementsAre(name));
@@ -178,35 +180,70 @@ TEST(TakeOver, FinishesWhatAnEarlierTakeoverBegan) {
   const std::string name = run.Write(first, 10).name.ToString();
   ASSERT_EQ(rename(run.Path(name).c_str(), run.Path(names::Dead(name)).c_str()), 0);
   const uint32_t second = run.Claim();
-  EXPECT_THAT(TakeOver(run.dir(), second)->dead, ElementsAre(names::Dead(name)));
+  EXPECT_THAT(TakeOver(run.dir(), second, kClaim)->dead, ElementsAre(names::Dead(name)));
   EXPECT_FALSE(run.Has(names::Dead(name)));
-  EXPECT_THAT(TakeOver(run.dir(), second)->dead, IsEmpty());
+  EXPECT_THAT(TakeOver(run.dir(), second, kClaim)->dead, IsEmpty());
 }
 
-TEST(TakeOver, RemovesWhatElseOlderEpochsLeftBehindAndNothingOfItsOwn) {
+TEST(TakeOver, EndsARemovalThatWasCutShort) {
   TestRun run;
-  run.Claim();
+  const uint32_t first = run.Claim();
+  const std::string a = run.Save(first, 10), b = run.Save(first, 20);
+  const std::string removed = names::Removed(first, a);
+  ASSERT_EQ(rename(run.Path(a).c_str(), run.Path(removed).c_str()), 0);
+  run.Claim();  // a life that was killed before it came to anything
+  const auto taken = TakeOver(run.dir(), run.Claim(), kClaim);
+  ASSERT_TRUE(taken.ok()) << taken.status().message();
+  EXPECT_THAT(taken->returned, IsEmpty());
+  EXPECT_FALSE(run.Has(removed));
+  EXPECT_THAT(run.CandidateNames(), ElementsAre(b));
+}
+
+// The life of epoch 1 was paused between its fence and the rename, and killed before it saw that epoch 2 had gone on from there.
+TEST(TakeOver, GivesBackTheNameOfACheckpointThatALaterLifeMayHaveGoneOnFrom) {
+  TestRun run;
+  const uint32_t first = run.Claim();
+  const std::string a = run.Save(first, 10);
   const uint32_t second = run.Claim();
-  ASSERT_EQ(second, 2u);
-  for (const char* name : {".staging-e0-4.1f00c2d9", ".staging-e1-3.1f00c2d9", ".staging-e2-3.1f00c2d9",
-                           ".staging-e3-3.1f00c2d9"}) {
+  ASSERT_TRUE(PublishParent(run.dir(), second, a).ok());
+  ASSERT_EQ(rename(run.Path(a).c_str(), run.Path(names::Removed(first, a)).c_str()), 0);
+  const auto taken = TakeOver(run.dir(), run.Claim(), kClaim);
+  ASSERT_TRUE(taken.ok()) << taken.status().message();
+  EXPECT_THAT(taken->returned, ElementsAre(a));
+  EXPECT_TRUE(LoadCheckpoint(run.dir(), a).ok());
+}
+
+TEST(TakeOver, LeavesAloneWhatItsOwnLifeIsRemoving) {
+  TestRun run;
+  const uint32_t first = run.Claim();
+  const std::string removed = names::Removed(first, run.Save(first, 10));
+  ASSERT_TRUE(MakeDirectories(run.Path(removed)).ok());
+  ASSERT_TRUE(TakeOver(run.dir(), first, kClaim).ok());
+  EXPECT_TRUE(run.Has(removed));
+}
+
+TEST(TakeOver, RemovesWhatElseOtherLivesLeftBehindAndNothingOfItsOwn) {
+  TestRun run;
+  const uint32_t epoch = run.Claim();
+  for (const char* name : {".staging-00112233445566aa-0", ".staging-00112233445566aa-3",
+                           ".staging-00112233445566ab-3", ".staging-ffffffffffffffff-0"}) {
     ASSERT_TRUE(MakeDirectories(run.Path(name)).ok());
     ASSERT_TRUE(PublishFile(run.Path(name) + "/shard", "half").ok());
   }
   for (const char* name : {".tmp-CURRENT-00000000", ".tmp-EPOCH-00000002-12345678", ".mine"})
     ASSERT_TRUE(PublishFile(run.Path(name), "half").ok());
-  ASSERT_TRUE(TakeOver(run.dir(), second).ok());
+  ASSERT_TRUE(TakeOver(run.dir(), epoch, kClaim).ok());
   const auto names = ListDirectory(run.dir().path());
   ASSERT_TRUE(names.ok());
-  EXPECT_THAT(*names, ElementsAre(".mine", ".staging-e2-3.1f00c2d9", ".staging-e3-3.1f00c2d9",
-                                  "EPOCH-00000001", "EPOCH-00000002", "RUN"));
+  EXPECT_THAT(*names, ElementsAre(".mine", ".staging-00112233445566aa-0", ".staging-00112233445566aa-3",
+                                  "EPOCH-00000001", "RUN"));
 }
 
 TEST(TakeOver, IsNotForAnEpochThatIsFencedItself) {
   TestRun run;
   const uint32_t first = run.Claim();
   run.Claim();
-  EXPECT_EQ(TakeOver(run.dir(), first).status().code(), Code::kFenced);
+  EXPECT_EQ(TakeOver(run.dir(), first, kClaim).status().code(), Code::kFenced);
 }
 
 TEST(PublishParent, IsSaidOncePerEpoch) {

@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <set>
+#include <utility>
+
 #include "tests/runtime/catalog/test_run.h"
+#include "tests/runtime/traced_child.h"
 
 namespace cairn {
 namespace {
@@ -54,7 +59,7 @@ TEST(PruneCheckpoint, RemovesEverything) {
   const std::string a = run.Save(epoch, 10), b = run.Save(epoch, 20);
   ASSERT_TRUE(PruneCheckpoint(run.dir(), epoch, a).ok());
   EXPECT_FALSE(run.Has(a));
-  EXPECT_FALSE(run.Has(names::Dead(a)));
+  EXPECT_FALSE(run.Has(names::Removed(epoch, a)));
   EXPECT_THAT(run.CandidateNames(), ElementsAre(b));
 }
 
@@ -80,20 +85,34 @@ TEST(PruneCheckpoint, GivesTheNameBackWhenAReaderCameMeanwhile) {
   EXPECT_TRUE(PruneCheckpoint(run.dir(), epoch, a).ok());
 }
 
-// A kill in the middle of a removal: with its manifest the folder is a whole checkpoint, without it is rubbish.
-TEST(PruneCheckpoint, KilledHalfwayIsUndoneOrFinishedByTheNextLife) {
+// What a kill would leave is what is there when the process stands still. Once a checkpoint has lost its name it must not come back.
+TEST(PruneCheckpoint, KilledAtAnyCallIsNotBegunOrEndedByTheNextLife) {
+  if (!TracedChild::Possible()) GTEST_SKIP() << "ptrace is not allowed here";
+  namespace fs = std::filesystem;
   TestRun run;
   const uint32_t epoch = run.Claim();
   const std::string a = run.Save(epoch, 10), b = run.Save(epoch, 20);
-  for (const std::string& name : {a, b}) {
-    ASSERT_EQ(rename(run.Path(name).c_str(), run.Path(names::Dead(name)).c_str()), 0);
-  }
-  ASSERT_TRUE(RemoveFile(run.Path(names::Dead(b) + "/manifest.json")).ok());
-  const uint32_t next = run.Claim();
-  ASSERT_TRUE(TakeOver(run.dir(), next).ok());
-  EXPECT_THAT(run.CandidateNames(), ElementsAre(a));
-  EXPECT_TRUE(LoadCheckpoint(run.dir(), a).ok());
-  EXPECT_FALSE(run.Has(names::Dead(b)));
+  int not_begun = 0, begun = 0;
+  std::set<std::string> before;
+  TracedChild child([&] { return PruneCheckpoint(run.dir(), epoch, a).ok() ? 0 : 1; });
+  do {
+    std::set<std::string> now;
+    for (const auto& entry : fs::recursive_directory_iterator(run.dir().path())) now.insert(entry.path());
+    if (std::exchange(before, now) == now) continue;
+    const std::string left = run.dir().path() + "-" + std::to_string(not_begun + begun);
+    fs::copy(run.dir().path(), left, fs::copy_options::recursive);
+    const RunDirectory dir = *RunDirectory::OpenExisting(left);
+    const bool removed = !run.Has(a);
+    ++(removed ? begun : not_begun);
+    ASSERT_TRUE(TakeOver(dir, *ClaimEpoch(dir, epoch, Life("2")), "00112233445566aa").ok());
+    std::vector<std::string> there;
+    for (const Checkpoint& c : Candidates(*ListCheckpoints(dir))) there.push_back(c.name);
+    ASSERT_EQ(there, removed ? std::vector{b} : std::vector({b, a})) << left;
+    EXPECT_FALSE(fs::exists(left + "/" + names::Removed(epoch, a))) << left;
+  } while (child.Step());
+  EXPECT_EQ(child.Finish(), 0);
+  EXPECT_EQ(not_begun, 1);
+  EXPECT_GE(begun, 6);  // the rename, four files, the folder
 }
 
 TEST(ReadLease, IsRefusedForACheckpointThatIsGone) {

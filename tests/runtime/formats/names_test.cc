@@ -16,7 +16,8 @@ TEST(Names, AreSpelledAsTheDesignSays) {
   EXPECT_EQ(Strike("step-000000001200.e7.1f00c2d9"), "strikes/step-000000001200.e7.1f00c2d9.json");
   EXPECT_EQ(Lease("step-000000001200.e7.1f00c2d9", "00000001"),
             "leases/step-000000001200.e7.1f00c2d9.00000001");
-  EXPECT_EQ(StagingFolder({7, 3, "1f00c2d9"}), ".staging-e7-3.1f00c2d9");
+  EXPECT_EQ(Removed(9, "step-000000001200.e7.1f00c2d9"), "removed-e9-step-000000001200.e7.1f00c2d9");
+  EXPECT_EQ(StagingFolder({"00112233445566aa", 3}), ".staging-00112233445566aa-3");
 }
 
 TEST(Names, AreParsedBack) {
@@ -30,8 +31,9 @@ TEST(Names, AreParsedBack) {
   EXPECT_EQ(ParseSums("shard-00012.sums"), 12u);
   EXPECT_EQ(ParseStrike("step-000000001200.e7.1f00c2d9.json"), attempt);
   EXPECT_EQ(ParseLease("step-000000001200.e7.1f00c2d9.00000001"), attempt);
-  EXPECT_EQ(ParseStagingFolder(".staging-e7-3.1f00c2d9"), (Staging{7, 3, "1f00c2d9"}));
-  EXPECT_EQ(ParseStagingFolder(".staging-e0-0.1f00c2d9"), (Staging{0, 0, "1f00c2d9"}));
+  EXPECT_EQ(ParseRemoved("removed-e9-step-000000001200.e7.1f00c2d9"), (Removal{9, attempt}));
+  EXPECT_EQ(ParseStagingFolder(".staging-00112233445566aa-3"), (Staging{"00112233445566aa", 3}));
+  EXPECT_EQ(ParseStagingFolder(".staging-00112233445566aa-0"), (Staging{"00112233445566aa", 0}));
 }
 
 TEST(Names, OfOtherFormsAreNotOurs) {
@@ -54,9 +56,16 @@ TEST(Names, OfOtherFormsAreNotOurs) {
   EXPECT_FALSE(ParseSums("shard-.sums"));
   EXPECT_FALSE(ParseLease("step-000000001200.e7.1f00c2d9"));
   for (const char* name :
-       {"staging-e7-3.1f00c2d9", ".staging-7-3.1f00c2d9", ".staging-e7.1f00c2d9", ".staging-e-3.1f00c2d9",
-        ".staging-e7-.1f00c2d9", ".staging-e07-3.1f00c2d9", ".staging-e7-3.1f00c2d", ".staging-e7-3",
-        ".staging-e7.3-1f00c2d9", ".staging-e4294967296-3.1f00c2d9", ".staging-e7-3.1f00c2d9.tmp"}) {
+       {"removed-step-000000001200.e7.1f00c2d9", "removed-e0-step-000000001200.e7.1f00c2d9",
+        "removed-e09-step-000000001200.e7.1f00c2d9", "removed-e9-step-000000001200.e7", "removed-e9-",
+        "removed-e9", "removed-e9-dead-step-000000001200.e7.1f00c2d9",
+        "dead-step-000000001200.e7.1f00c2d9"}) {
+    EXPECT_FALSE(ParseRemoved(name)) << name;
+  }
+  for (const char* name :
+       {"staging-00112233445566aa-3", ".staging-00112233445566aa", ".staging-00112233445566aa-",
+        ".staging-00112233445566aa-03", ".staging-00112233445566AA-3", ".staging-00112233445566a-3",
+        ".staging--3", ".staging-00112233445566aa-4294967296", ".staging-00112233445566aa-3.tmp"}) {
     EXPECT_FALSE(ParseStagingFolder(name)) << name;
   }
 }

@@ -89,6 +89,19 @@ TEST(DeadlinePlan, AProgramInALongStepKeepsTheNewestDurableStep) {
   EXPECT_EQ(PlanDeadline(facts).decision, Decision::kFinish);
 }
 
+// The last save took 40 s under a limit, and would have taken 10 s without: what took 20 s so far would have taken 5 s.
+TEST(DeadlinePlan, CountsWhatWasWrittenUnderALimitAsInAHurry) {
+  DeadlineFacts facts = Facts(seconds(30), UnderWay::kWriting);
+  facts.written = HurriedPart(seconds(20), seconds(40), kTimes.write_time);
+  EXPECT_EQ(facts.written, seconds(5));
+  EXPECT_EQ(
+      PlanDeadline(facts).line,
+      "30.0 s left: step 1300, whose save is under way, is durable in about 5.0 s, then a newer one in about "
+      "17.0 s, 13.0 s to spare");
+  EXPECT_EQ(HurriedPart(seconds(7), seconds(10), seconds(10)), seconds(7));
+  EXPECT_EQ(HurriedPart(seconds(7), std::nullopt, std::nullopt), seconds(7));
+}
+
 TEST(DeadlinePlan, SaysNothingOfTimesThatWereNotMeasured) {
   DeadlineFacts facts{.left = seconds(30)};
   EXPECT_EQ(PlanDeadline(facts).line, "30.0 s left: a new save; how long it takes was not measured yet");

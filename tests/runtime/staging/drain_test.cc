@@ -307,6 +307,7 @@ TEST(Drain, WritesAtLowPriority) {
                     control)
                   .ok());
   EXPECT_EQ(niceness, std::vector<int>(3, std::min(own + 10, 19)));
+  EXPECT_EQ(control.held_back().count(), 0);
   EXPECT_EQ(Niceness(), own);
 }
 

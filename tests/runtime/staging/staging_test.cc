@@ -96,6 +96,7 @@ TEST(Staging, WritesThroughWhereMemoryIsTooSmallEvenOnce) {
   EXPECT_THAT(staging->warning,
               HasSubstr("bounded by memory cgroup /job_7 (1.0 GB, 0.9 GB used). Each save is written to " +
                         dir.path() + " while the program stands still: about 0.0 s at the "));
+  EXPECT_THAT(staging->warning, HasSubstr("No copy stays in the memory of this node or of a partner"));
   EXPECT_THAT(staging->warning, HasSubstr("Ask for more memory (--mem) or use fewer ranks per node"));
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));  // the probe is gone
 }

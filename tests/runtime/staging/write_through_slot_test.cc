@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "runtime/formats/names.h"
 #include "runtime/staging/drain.h"
@@ -43,9 +44,16 @@ struct Program {
 
 class WriteThrough : public ::testing::Test {
  protected:
-  std::unique_ptr<WriteThroughSlot> MakeSlot(int writers = 3, bool direct = true) {
-    auto slot = WriteThroughSlot::Make(
-        {.run_directory = run_, .epoch = 7, .rank = 3, .mode = 0640, .direct = direct}, writers, TakeAll());
+  std::unique_ptr<WriteThroughSlot> MakeSlot(int buffers = 3, bool direct = true,
+                                             Writer writer = Writer::kAuto, uint64_t bytes_per_second = 0) {
+    auto slot = WriteThroughSlot::Make({.run_directory = run_,
+                                        .claim = "00112233445566aa",
+                                        .rank = 3,
+                                        .mode = 0640,
+                                        .direct = direct,
+                                        .writer = writer,
+                                        .bytes_per_second = bytes_per_second},
+                                       buffers, TakeAll());
     EXPECT_TRUE(slot.ok()) << slot.status().message();
     (*slot)->sidecar().Begin({.epoch = 7});
     return *std::move(slot);
@@ -73,11 +81,11 @@ TEST_F(WriteThrough, MakesTheSameFilesAsADrainOfMemory) {
                                 program_.memory.strides(), program_.pieces, {.directory = expected});
   ASSERT_TRUE(records.ok()) << records.status().message();
   ASSERT_GT(program_.images.bytes, uint64_t{9} << 20);
-  for (const int writers : {1, 4}) {
+  for (const int buffers : {1, 4}) {
     for (const bool direct : {true, false}) {
-      const std::string name = "found" + std::to_string(writers) + (direct ? "d" : "");
+      const std::string name = "found" + std::to_string(buffers) + (direct ? "d" : "");
       const std::string found = MakeAttempt(name);
-      const auto slot = MakeSlot(writers, direct);
+      const auto slot = MakeSlot(buffers, direct);
       ASSERT_TRUE(
           slot->Fill(program_.images, program_.snapshot, program_.pieces.data(), program_.control).ok());
       EXPECT_EQ(slot->sidecar().state(), SlotState::kStaged);
@@ -109,7 +117,7 @@ TEST_F(WriteThrough, LeavesNothingBehind) {
     ASSERT_EQ(names.size(), 1u);
     const auto folder = names::ParseStagingFolder(names[0]);
     ASSERT_TRUE(folder) << names[0];
-    EXPECT_EQ(folder->epoch, 7u);
+    EXPECT_EQ(folder->claim, "00112233445566aa");
     EXPECT_EQ(folder->rank, 3u);
     struct stat st;
     ASSERT_EQ(stat((run_ + "/" + names[0]).c_str(), &st), 0);
@@ -164,6 +172,46 @@ TEST_F(WriteThrough, StopsAndRemovesItsFilesWhenItIsCancelled) {
   EXPECT_TRUE(fs::is_empty(run_));
 }
 
+TEST_F(WriteThrough, WritesWithTheWriterAskedFor) {
+  std::vector<Writer> writers = {Writer::kPwrite};
+  if (CheckIoUring().ok()) writers.push_back(Writer::kIoUring);
+  for (const Writer writer : writers) {
+    const auto slot = MakeSlot(3, true, writer);
+    ASSERT_TRUE(
+        slot->Fill(program_.images, program_.snapshot, program_.pieces.data(), program_.control).ok());
+    EXPECT_EQ(program_.control.writer(), writer == Writer::kPwrite ? "pwrite" : "io_uring");
+  }
+}
+
+constexpr uint64_t kOneBytePerSecond = 1;  // after the first block it is nobody's turn any more
+
+TEST_F(WriteThrough, WaitsForItsTurnUntilItIsHurried) {
+  const auto slot = MakeSlot(3, true, Writer::kAuto, kOneBytePerSecond);
+  std::thread hurrier([&] {
+    while (program_.control.bytes_written() == 0) std::this_thread::yield();
+    program_.control.Hurry();
+  });
+  EXPECT_TRUE(slot->Fill(program_.images, program_.snapshot, program_.pieces.data(), program_.control).ok());
+  hurrier.join();
+  EXPECT_EQ(program_.control.bytes_written(), program_.images.bytes);
+}
+
+TEST_F(WriteThrough, IsCancelledWhileItWaitsForItsTurn) {
+  const auto slot = MakeSlot(3, true, Writer::kAuto, kOneBytePerSecond);
+  std::thread canceller([&] {
+    while (program_.control.bytes_written() == 0) std::this_thread::yield();
+    program_.control.Cancel();
+  });
+  EXPECT_EQ(slot->Fill(program_.images, program_.snapshot, program_.pieces.data(), program_.control).code(),
+            Code::kCancelled);
+  canceller.join();
+  EXPECT_EQ(program_.control.bytes_written(), kBlockBytes);
+}
+
+TEST_F(WriteThrough, ExpectsNoMoreThanTheLimit) {
+  EXPECT_EQ(*MakeSlot(1, true, Writer::kAuto, kOneBytePerSecond)->MeasureRate(), 1);
+}
+
 TEST_F(WriteThrough, SaysWhatItCouldNotWriteWhere) {
   const auto slot = MakeSlot();
   fs::remove_all(run_);
@@ -173,7 +221,8 @@ TEST_F(WriteThrough, SaysWhatItCouldNotWriteWhere) {
   EXPECT_NE(status.message().find("after 0 of " + std::to_string(program_.images.bytes) + " bytes"),
             std::string::npos)
       << status.message();
-  EXPECT_NE(status.message().find(run_ + "/.staging-e7-3."), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find(run_ + "/.staging-00112233445566aa-3"), std::string::npos)
+      << status.message();
 }
 
 }  // namespace

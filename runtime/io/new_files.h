@@ -1,20 +1,19 @@
-// The files of one rank in an attempt's folder: made exclusively, removed again unless all of them come to be. Used by the drain and by
-// what writes through.
-#ifndef CAIRN_RUNTIME_STAGING_NEW_FILES_H_
-#define CAIRN_RUNTIME_STAGING_NEW_FILES_H_
+// New files of a folder that count together: made exclusively, removed again unless all of them come to be.
+#ifndef CAIRN_RUNTIME_IO_NEW_FILES_H_
+#define CAIRN_RUNTIME_IO_NEW_FILES_H_
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/base/status.h"
-#include "runtime/formats/sums.h"
 #include "runtime/io/fd.h"
 #include "runtime/io/file.h"
 
 namespace cairn {
 
-// Removes on destruction what was created or added, unless it was told to keep it.
+// Removes on destruction what was created or added, unless it was told to keep it. One thread.
 class NewFiles {
  public:
   explicit NewFiles(FileMode mode) : mode_(mode) {}
@@ -24,6 +23,8 @@ class NewFiles {
 
   // For writing; kExists when it is there.
   Result<UniqueFd> Create(const std::string& path);
+  // The same, with content. Neither it nor its name is durable yet.
+  Result<UniqueFd> Write(const std::string& path, std::string_view bytes);
   void Add(const std::string& path) { paths_.push_back(path); }
   void Keep() { paths_.clear(); }
 
@@ -40,9 +41,6 @@ bool SetDirect(int fd, bool on);
 // writes will tell.
 Status Preallocate(int fd, uint64_t bytes, const std::string& path);
 
-// A new sums file, fsynced.
-Status WriteSums(const Sums& sums, const std::string& path, NewFiles& files);
-
 }  // namespace cairn
 
-#endif  // CAIRN_RUNTIME_STAGING_NEW_FILES_H_
+#endif  // CAIRN_RUNTIME_IO_NEW_FILES_H_

@@ -1,4 +1,4 @@
-#include "runtime/staging/new_files.h"
+#include "runtime/io/new_files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,6 +21,12 @@ Result<UniqueFd> NewFiles::Create(const std::string& path) {
   return file;
 }
 
+Result<UniqueFd> NewFiles::Write(const std::string& path, std::string_view bytes) {
+  CAIRN_ASSIGN_OR_RETURN(UniqueFd file, Create(path));
+  CAIRN_RETURN_IF_ERROR(PwriteFull(file.get(), std::as_bytes(std::span(bytes)), 0, path));
+  return file;
+}
+
 bool SetDirect(int fd, bool on) {
   const int flags = fcntl(fd, F_GETFL);
   return flags >= 0 && fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
@@ -30,14 +36,6 @@ Status Preallocate(int fd, uint64_t bytes, const std::string& path) {
   if (fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0) return OkStatus();
   if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL || errno == EINTR) return OkStatus();
   return Status::FromErrno(errno, "reserve " + std::to_string(bytes) + " bytes for " + path);
-}
-
-Status WriteSums(const Sums& sums, const std::string& path, NewFiles& files) {
-  CAIRN_ASSIGN_OR_RETURN(UniqueFd file, files.Create(path));
-  const std::string bytes = EncodeSums(sums);
-  CAIRN_RETURN_IF_ERROR(PwriteFull(file.get(), std::as_bytes(std::span(bytes)), 0, path));
-  CAIRN_RETURN_IF_ERROR(SyncFile(file.get(), path));
-  return std::move(file).Close(path);
 }
 
 }  // namespace cairn

@@ -1,0 +1,159 @@
+#include "runtime/session/keeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "runtime/catalog/marks.h"
+#include "runtime/formats/names.h"
+#include "tests/runtime/session/one_rank.h"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// Leaders of lives of one rank, which does at once what it is told.
+class KeeperTest : public ::testing::Test {
+ protected:
+  struct Life {
+    Bootstrap boot;
+    Mailbox mailbox;
+    std::unique_ptr<Keeper> keeper;
+    Opened opened;
+  };
+
+  // Opens; `job` tells lives apart. That Slurm says that all others are gone does not make it so.
+  std::unique_ptr<Life> Begin(const std::string& job) {
+    auto life = std::make_unique<Life>();
+    life->boot.settings.dir = dir_;
+    life->boot.identity.job = job;
+    life->boot.node = "n1";
+    Keeper::Links links;
+    links.log = &log_;
+    links.mailbox = &life->mailbox;
+    links.send = [mailbox = &life->mailbox](int rank, const Order&) {
+      mailbox->Put({rank, Outcome::kType, EncodeSessionMessage(Outcome())});
+    };
+    links.broadcast = [](const Order&) {};
+    links.ask_slurm = [](const Identity&) { return HolderInSlurm::kGone; };
+    life->keeper = std::make_unique<Keeper>(life->boot, "test", links);
+    life->opened = life->keeper->Open();
+    EXPECT_TRUE(life->opened.status.ok()) << life->opened.status.message();
+    return life;
+  }
+  Order Restore(Life& life) {
+    life.mailbox.Put({0, Inventory::kType, EncodeSessionMessage(Inventory{.node = "n1"})});
+    life.mailbox.Put({0, kShareMessage, EncodeShare(rank_.items)});
+    Order order = life.keeper->Restore({});
+    EXPECT_EQ(order.kind, Order::kProceed) << order.status.message();
+    return order;
+  }
+  std::unique_ptr<Life> BeginAndRestore(const std::string& job) {
+    auto life = Begin(job);
+    Restore(*life);
+    return life;
+  }
+  // An attempt whose files are written.
+  agreement::Commit Write(Life& life, int64_t step) {
+    const auto attempt = life.keeper->Prepare(step);
+    EXPECT_TRUE(attempt.ok()) << attempt.status().message();
+    Stage(*saver_, ++save_);
+    const auto record = saver_->Drain(*attempt);
+    EXPECT_TRUE(record.ok()) << record.status().message();
+    End(*saver_, save_);
+    return {.id = save_, .count = step, .label = step, .records = {EncodeSessionMessage(*record)}};
+  }
+  std::string Save(Life& life, int64_t step) {
+    const auto report = life.keeper->Commit(Write(life, step));
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    return report->name;
+  }
+  RunDirectory Directory() const { return *RunDirectory::OpenExisting(dir_); }
+
+  TempDir tmp_;
+  std::string dir_ = tmp_ / "run";
+  Log log_{tmp_ / "log", ""};
+  OneRank rank_{1000};
+  std::unique_ptr<Saver> saver_ = rank_.MakeSaver(0);
+  uint64_t save_ = 0;
+};
+
+TEST_F(KeeperTest, TheOwnerRecordsThatTheRunIsFinished) {
+  const auto life = BeginAndRestore("1");
+  Save(*life, 10);
+  EXPECT_TRUE(life->keeper->Finish().ok());
+  const RunDirectory dir = Directory();
+  EXPECT_TRUE(*IsFinished(dir, *ListCheckpoints(dir)));
+}
+
+TEST_F(KeeperTest, ALifeThatWasOvertakenNeitherFinishesNorCommitsNorPrunes) {
+  const auto stale = BeginAndRestore("1");
+  stale->boot.settings.keep_last = 1;
+  const std::string first = Save(*stale, 10), second = Save(*stale, 20);
+  const agreement::Commit late = Write(*stale, 30);
+  const auto newer = BeginAndRestore("2");
+  EXPECT_EQ(newer->opened.epoch, 2u);
+  EXPECT_EQ(stale->keeper->Finish().code(), Code::kFenced);
+  EXPECT_FALSE(fs::exists(dir_ + "/" + std::string(names::kFinished)));
+  EXPECT_EQ(stale->keeper->Commit(late).status().code(), Code::kFenced);
+  stale->keeper->Prune();
+  const Listing listing = *ListCheckpoints(Directory());
+  ASSERT_EQ(listing.checkpoints.size(), 2u);
+  EXPECT_EQ(listing.checkpoints[0].name, second);
+  EXPECT_EQ(listing.checkpoints[1].name, first);
+}
+
+TEST_F(KeeperTest, TheNextLifeGoesOnFromTheNewest) {
+  {
+    const auto life = BeginAndRestore("1");
+    Save(*life, 10);
+    Save(*life, 20);
+  }
+  const auto next = Begin("2");
+  const Order order = Restore(*next);
+  EXPECT_TRUE(order.restored);
+  EXPECT_EQ(order.step, 20);
+}
+
+// A mount that is missing when the job begins, and there when it saves.
+class LateKeeperTest : public KeeperTest {
+ protected:
+  LateKeeperTest() {
+    fs::create_symlink(tmp_ / "elsewhere", tmp_ / "mount");
+    dir_ = tmp_ / "mount/run";
+  }
+  void Mount() { ASSERT_TRUE(fs::create_directory(tmp_ / "elsewhere")); }
+};
+
+TEST_F(LateKeeperTest, ALateClaimKeepsWhatTheLifesOwnRanksWroteThrough) {
+  const auto life = BeginAndRestore("1");
+  EXPECT_EQ(life->opened.epoch, 0u);
+  Mount();
+  const std::string own = dir_ + "/" + names::StagingFolder({life->opened.claim, 0});
+  ASSERT_TRUE(MakeDirectories(own).ok());
+  Save(*life, 10);
+  EXPECT_TRUE(fs::exists(own));
+}
+
+TEST_F(LateKeeperTest, NothingIsSavedOverCheckpointsThatTheLifeDidNotBeginFrom) {
+  const auto late = BeginAndRestore("1");
+  Mount();
+  std::string newest;
+  {
+    const auto other = BeginAndRestore("2");
+    newest = Save(*other, 40);
+    other->keeper->Close();
+  }
+  for (int tries = 0; tries < 2; ++tries) {
+    const auto attempt = late->keeper->Prepare(10);
+    EXPECT_EQ(attempt.status().code(), Code::kBusy);
+    EXPECT_THAT(attempt.status().message(),
+                HasSubstr("holds " + newest + ", which this job did not begin from"));
+  }
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,63 @@
+#include "runtime/session/saver.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/runtime/session/one_rank.h"
+
+namespace cairn {
+namespace {
+
+constexpr size_t kThreeBlocks = 11 << 20;
+constexpr uint64_t kOneBytePerSecond = 1;  // after the first block it is nobody's turn any more
+
+TEST(Saver, TellsHowLongTheDrainWouldHaveTakenInAHurry) {
+  int64_t held_back_ns = 0;
+  for (int tries = 0; held_back_ns == 0 && tries < 100; ++tries) {  // until the hurry comes while it waits
+    OneRank rank(kThreeBlocks);
+    const auto saver = rank.MakeSaver(kOneBytePerSecond);
+    Stage(*saver, 1);
+    Result<MemberRecord> record = Status(Code::kInternal, "");
+    std::thread worker([&] { record = saver->Drain(rank.dir.path()); });
+    while (saver->seen()->written == 0) std::this_thread::yield();
+    EXPECT_GT(saver->seen()->bytes_per_second, 0);
+    saver->Hurry();
+    worker.join();
+    ASSERT_TRUE(record.ok()) << record.status().message();
+    EXPECT_EQ(record->hurried_stall_ns, record->stall_ns);
+    EXPECT_GT(record->hurried_drain_ns, 0);
+    held_back_ns = record->drain_ns - record->hurried_drain_ns;
+    EXPECT_GE(held_back_ns, 0);
+    End(*saver, 1);
+  }
+  EXPECT_GT(held_back_ns, 0);
+}
+
+TEST(Saver, HoldsNothingBackWithoutALimit) {
+  OneRank rank(kThreeBlocks);
+  const auto saver = rank.MakeSaver(0);
+  Stage(*saver, 1);
+  const auto record = saver->Drain(rank.dir.path());
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  EXPECT_EQ(record->hurried_drain_ns, record->drain_ns);
+  End(*saver, 1);
+}
+
+TEST(Saver, StaysInAHurryOverTheNextSaves) {
+  OneRank rank(kThreeBlocks);
+  const auto saver = rank.MakeSaver(kOneBytePerSecond);
+  saver->Hurry();
+  for (const uint64_t save : {1, 2}) {
+    Stage(*saver, save);
+    const std::string folder = rank.dir / std::to_string(save);
+    ASSERT_TRUE(MakeDirectories(folder).ok());
+    const auto record = saver->Drain(folder);
+    ASSERT_TRUE(record.ok()) << record.status().message();
+    EXPECT_EQ(record->hurried_drain_ns, record->drain_ns);
+    End(*saver, save);
+  }
+}
+
+}  // namespace
+}  // namespace cairn
