@@ -4,7 +4,7 @@
  * case the program's own calls of sigaction() are not seen: what it installs after become_member() replaces Cairn's handler.
  *
  * Words. A process *under the token* has SLURM_CAIRN_TOKEN in its environment. A *member* called become_member() and not leave(). The
- * *watched* signals are SIGTERM in every process under the token, and a member's extra signal. The *program's action* for a watched signal
+ * *watched* signals are SIGTERM in every process under the token, and a member's extra signal and SIGINT (unless the program ignores that). The *program's action* for a watched signal
  * is what it set with sigaction() or a relative, before or after becoming a member, and what it reads back; Cairn's handler lies over it.
  *
  * What a watched signal does:

@@ -32,7 +32,7 @@ typedef struct Watch {
   struct sigaction slots[2];
 } Watch;
 
-enum { kTerm, kExtra, kWatches };
+enum { kTerm, kInterrupt, kExtra, kWatches };
 
 static Watch watches[kWatches];
 static _Atomic pid_t self_pid;
@@ -99,12 +99,13 @@ static int IsHandler(const struct sigaction* action) {
 enum { kOurFlags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | (int)SA_RESETHAND };
 
 /* Gives the kernel what belongs there now: Cairn's handler where somebody has to see the signal, else the program's action, so that an
- * ignored signal stays ignored over exec. Cairn's handler takes the program's mask and flags; where the program has no handler, a system
+ * ignored signal stays ignored over exec. (An ignored SIGINT is left alone in a member, too: nothing ends by it.) Cairn's handler takes the program's mask and flags; where the program has no handler, a system
  * call is restarted and a small stack is spared. */
 static int Install(Watch* watch) {
   const int signo = atomic_load(&watch->signo);
   struct sigaction action = View(watch);
-  if (IsMember() || (signo == SIGTERM && action.sa_handler != SIG_IGN)) {
+  const int may_be_ignored = watch != &watches[kInterrupt] || action.sa_handler != SIG_IGN;
+  if ((IsMember() && may_be_ignored) || (signo == SIGTERM && action.sa_handler != SIG_IGN)) {
     action.sa_flags &= ~(int)SA_RESETHAND;
     if (!IsHandler(&action)) action.sa_flags |= SA_RESTART | SA_ONSTACK;
     action.sa_flags |= SA_SIGINFO;
@@ -224,6 +225,12 @@ static void StartWatch(Watch* watch, int signo) {
   atomic_store(&watch->signo, signo);
 }
 
+static void InstallAll(void) {
+  for (int i = 0; i < kWatches; ++i) {
+    if (atomic_load(&watches[i].signo) != 0) Install(&watches[i]);
+  }
+}
+
 static void AfterFork(void) {
   const int was_member = atomic_load(&member_pid) != 0;
   atomic_store(&self_pid, getpid());
@@ -231,9 +238,7 @@ static void AfterFork(void) {
   atomic_store(&waking, 0); /* it counted the parent's threads */
   if (!was_member) return;
   cairn_shield_forget();
-  for (int i = 0; i < kWatches; ++i) {
-    if (atomic_load(&watches[i].signo) != 0) Install(&watches[i]);
-  }
+  InstallAll();
 }
 
 void cairn_signals_start(int stepd) {
@@ -260,12 +265,12 @@ int cairn_signals_become_member(int event_fd, int extra_signal) {
   }
   sigset_t mask;
   Lock(&mask);
+  if (extra_signal != SIGINT) StartWatch(&watches[kInterrupt], SIGINT);
   if (extra_signal != 0) StartWatch(&watches[kExtra], extra_signal);
   atomic_store(&wake_fd, event_fd);
   for (int i = 0; i < kWatches; ++i) atomic_store(&watches[i].pending, 0);
   atomic_store(&member_pid, getpid());
-  Install(&watches[kTerm]);
-  if (extra_signal != 0) Install(&watches[kExtra]);
+  InstallAll();
   Unlock(&mask);
   return 0;
 }
@@ -294,9 +299,7 @@ void cairn_signals_leave(void) {
   sigset_t mask;
   Lock(&mask);
   atomic_store(&member_pid, 0);
-  for (int i = 0; i < kWatches; ++i) {
-    if (atomic_load(&watches[i].signo) != 0) Install(&watches[i]);
-  }
+  InstallAll();
   Unlock(&mask);
   while (atomic_load(&waking) != 0) sched_yield();
 }

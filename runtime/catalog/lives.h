@@ -31,8 +31,8 @@ struct LifeStory {
   std::string last_dropped;          // why the last of them was
   std::vector<std::string> damaged;  // "<checkpoint>: <why>"
 
-  // "finished", "finalized" (on all ranks, but not recorded as finished), "preempted", "time limit", "requeued", "cancelled", "unknown"
-  // (signalled, and Slurm gave no cause), "rank lost"; "" = the journal does not say.
+  // "finished", "finalized" (on all ranks, but not recorded as finished), "preempted", "time limit", "requeued", "cancelled", "interrupted"
+  // (SIGINT), "unknown" (SIGTERM, and Slurm gave no cause), "rank lost"; "" = the journal does not say.
   std::string end;
   std::string why;
   std::optional<int64_t> end_step;
@@ -47,7 +47,7 @@ std::vector<LifeStory> TellLives(std::string_view journal);
 Result<std::vector<LifeStory>> ReadLives(const RunDirectory& dir);
 
 // Strikes against `checkpoint`: the lives before `epoch` that went on from it, committed nothing, and ended by themselves: a rank died or
-// left, or all were killed outright. One that was told to end (preempted, time limit, cancelled, a kill -TERM), or whose ranks all came
+// left, or all were killed outright. One that was told to end (preempted, time limit, cancelled, Ctrl-C, a kill -TERM), or whose ranks all came
 // to cairn_finalize, is no strike. A life of which the journal does not tell counts. Oldest first.
 Result<std::vector<LifeStory>> Strikes(const RunDirectory& dir, const Listing& listing,
                                        const std::string& checkpoint, uint32_t epoch);

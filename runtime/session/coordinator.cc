@@ -19,6 +19,9 @@ using std::chrono::seconds;
 
 // Slurm sends the user's signal to every rank of a step: what comes from other ranks within this time is the same request.
 constexpr Nanoseconds kSameSignal = seconds(1);
+// Somebody sits there and waits for the program to end; a directory that hangs must not keep it.
+constexpr milliseconds kInterruptBound(500);
+
 std::string Join(const std::vector<std::string>& parts) {
   std::string out;
   for (const auto& part : parts) out += (out.empty() ? "" : ", ") + part;
@@ -43,6 +46,7 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
       host_(links_.loop, links_.fabric),
       tick_(links_.loop, [this] { Carry(leader_->OnTick(std::chrono::steady_clock::now())); }),
       interval_timer_(links_.loop, [this] { OnInterval(); }),
+      interrupt_timer_(links_.loop, [this] { Interrupted(); }),
       interval_(boot.settings),
       desk_({[this] { return WhyNoSave(); },
              [this](const std::string& tag) { links_.trigger(kTriggerRequest, agreement::kNoLimit, tag); },
@@ -360,6 +364,22 @@ void Coordinator::OnSignal(int from, const SignalSeen& signal) {
   const std::string why = WhyNoSave();
   if (!why.empty()) return links_.log->Debug("signal ", signal.signo, " saves nothing: ", why);
   links_.trigger(kTriggerRequest, agreement::kNoLimit, "");
+}
+
+void Coordinator::OnInterrupt(std::function<void()> done) {
+  on_interrupt_ = std::move(done);
+  interrupt_timer_.Once(kInterruptBound);
+  OnClerk([this, count = links_.progress().count](Keeper& keeper) {
+    keeper.Journal("ending", {{"cause", Keeper::Quote("interrupted")},
+                              {"why", Keeper::Quote("SIGINT, as Ctrl-C in srun sends it")},
+                              {"count", std::to_string(count)}});
+    OnLoop([this] { Interrupted(); });
+  });
+}
+
+void Coordinator::Interrupted() {
+  interrupt_timer_.Stop();
+  if (const auto done = std::exchange(on_interrupt_, {})) done();
 }
 
 // ---- the `cairn` command ----

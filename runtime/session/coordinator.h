@@ -49,6 +49,8 @@ class Coordinator {
   // What arrives.
   void OnToLeader(int from, const std::string& payload);
   void OnSignal(int from, const SignalSeen& signal);
+  // SIGINT reached this process: writes so into the journal, bounded, then calls back on the loop.
+  void OnInterrupt(std::function<void()> done);
   void OnDrainSeen(int from, const DrainSeen& seen) { drain_.OnSeen(from, seen); }
   void OnPartnerHeld(const PartnerHeld& held);
   void OnPeer(int rank, PeerState state, const std::string& why);
@@ -68,6 +70,7 @@ class Coordinator {
   void StartSaving(const Order& order);
   void Carry(agreement::LeaderActions actions);
   void OnSaveEnded(const agreement::SaveEnded& ended);
+  void Interrupted();
   void ScheduleTick();
   void ScheduleInterval();
   void OnInterval();
@@ -85,7 +88,7 @@ class Coordinator {
   const Links links_;
   HostLink host_;
   std::optional<agreement::Leader> leader_;  // from the end of the restore on
-  Timer tick_, interval_timer_;
+  Timer tick_, interval_timer_, interrupt_timer_;
   SaveInterval interval_;
   SaveCosts costs_;
   bool idle_ = true;  // no save was under way at the last look
@@ -108,7 +111,8 @@ class Coordinator {
   int64_t restored_step_ = 0;
   std::optional<int64_t> restored_before_;  // the step at which the life before this one began
   bool told_host_ = false;
-  bool lost_ = false;  // a rank is gone
+  std::function<void()> on_interrupt_;  // until the journal tells of it, or the time for that is over
+  bool lost_ = false;                   // a rank is gone
   bool closed_ = false;
   Ending ending_;
   Keeper keeper_;  // the clerk's, once it runs

@@ -1,5 +1,6 @@
 #include "runtime/session/session.h"
 
+#include <csignal>
 #include <future>
 #include <utility>
 
@@ -94,6 +95,7 @@ Status Session::Connect() {
                                                            trigger, [this] { return boundary_.progress(); }});
     }
     const auto on_signal = [this](int signo, bool from_slurm) {
+      if (signo == SIGINT && boot_.settings.signal != SIGINT) return OnInterrupt();
       if (leaving_) return;
       (void)fabric_->SendToLeader(SignalSeen::kType, EncodeSessionMessage(SignalSeen{signo, from_slurm}));
     };
@@ -255,6 +257,12 @@ void Session::OnPeer(int rank, PeerState state, const std::string& why) {
   }
   if (ends && rank == 0) boundary_.OnLeaderGone(line);
   if (coordinator_) coordinator_->OnPeer(rank, state, why);
+}
+
+// Ctrl-C waits for nothing but the line of the journal that tells the next life how this one ended.
+void Session::OnInterrupt() {
+  const auto act = [this] { signals_->Interrupt(); };
+  coordinator_ && !leaving_ ? coordinator_->OnInterrupt(act) : act();
 }
 
 void Session::OnLeave(const LeaveOrder& order) {

@@ -91,6 +91,7 @@ class Session {
 
   void OnMessage(int from, uint16_t type, std::string payload);  // loop
   void OnPeer(int rank, PeerState state, const std::string& why);
+  void OnInterrupt();
   void OnLeave(const LeaveOrder& order);
   void SendToLeader(uint16_t type, std::string payload);  // any thread
   // Loop: closes the directory, says goodbye to the members, each bounded, then calls `done`. May be called again meanwhile.

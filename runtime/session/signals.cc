@@ -71,6 +71,10 @@ void Signals::Terminate() {
   shim_->deliver(SIGTERM);
 }
 
+void Signals::Interrupt() {
+  if (shim_ != nullptr) shim_->deliver(SIGINT);
+}
+
 void Signals::RunOwnHandler() {
   if (shim_ != nullptr && shim_->has_handler(SIGTERM) == 1) shim_->deliver(SIGTERM);
 }

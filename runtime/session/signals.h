@@ -14,7 +14,8 @@ namespace cairn {
 
 class Signals {
  public:
-  // `on_signal(signo, from_slurm)` is called on the loop for each watched signal. Without a shim (a process that was started by hand)
+  // `on_signal(signo, from_slurm)` is called on the loop for each watched signal: SIGTERM, SIGINT where the program does not ignore it, and the extra
+  // one; until Terminate, RunOwnHandler or Interrupt it has no other effect. Without a shim (a process that was started by hand)
   // nothing is watched.
   Signals(Loop* loop, Log* log, int extra_signal, std::function<void(int signo, bool from_slurm)> on_signal);
   ~Signals();  // the program's own dispositions are in force again
@@ -23,6 +24,8 @@ class Signals {
   void Terminate();
   // Runs the program's own SIGTERM handler, if it has one.
   void RunOwnHandler();
+  // What SIGINT would have done without Cairn. May not return.
+  void Interrupt();
 
  private:
   const cairn_shim_v1* shim_ = nullptr;

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "runtime/catalog/checkpoints.h"
+#include "runtime/catalog/lives.h"
 #include "tests/multiprocess/launcher.h"
 
 namespace cairn::testing {
@@ -383,6 +384,21 @@ TEST_F(SaveRestore, ATermOfUnknownCauseSavesAndThenEndsEveryRankByTheSignal) {
   for (int r = 0; r < 3; ++r) EXPECT_EQ(step.rank(r).exit_code(), 128 + SIGTERM) << step.Log();
   ASSERT_EQ(Committed(dir_).size(), 1u) << step.Log();
   EXPECT_EQ(Committed(dir_).front().manifest.trigger, "preempt");
+}
+
+TEST_F(SaveRestore, CtrlCEndsEveryRankByTheSignalAndTheJournalSaysSo) {
+#ifndef CAIRN_PRELOAD
+  GTEST_SKIP() << "signals come by way of the shim, which a sanitizer's runtime does not let be first";
+#endif
+  Step step({.ranks = 3, .dir = dir_, .args = kEndless});
+  ASSERT_TRUE(WaitFor([&] { return !step.rank(2).Line("resumed").empty(); })) << step.Log();
+  step.KillAll(SIGINT);
+  ASSERT_TRUE(step.Join()) << step.Log();
+  for (int r = 0; r < 3; ++r) EXPECT_EQ(step.rank(r).exit_code(), 128 + SIGINT) << step.Log();
+  EXPECT_TRUE(Committed(dir_).empty());
+  const auto lives = ReadLives(*RunDirectory::OpenExisting(dir_));
+  ASSERT_EQ(lives->size(), 1u) << step.Log();
+  EXPECT_EQ(lives->front().end, "interrupted");
 }
 
 TEST_F(SaveRestore, TheCommandMakesALiveRunSaveAndTag) {

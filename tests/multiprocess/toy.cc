@@ -141,6 +141,7 @@ void SetTrap(std::vector<double>& u) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  signal(SIGINT, SIG_DFL);  // a test that runs in the background would hand on that it is ignored
   Options o;
   CLI::App app("toy");
   app.add_option("--n", o.n);

@@ -399,6 +399,35 @@ TEST_F(Shim, TakesTheExtraSignalOfAMemberOnly) {
   EXPECT_EQ(member->End(), "signal 10");
 }
 
+TEST_F(Shim, TellsAMemberOfAnInterruptAndActsAtDeliver) {
+  auto member = Member();
+  const pid_t stranger = SendFromStranger(member->pid(), SIGINT);
+  EXPECT_EQ(member->Ask("take"), "signal 2 slurm 0 pid " + std::to_string(stranger));
+  EXPECT_EQ(member->Ask("install 2 plain"), "ok");
+  SendFromStranger(member->pid(), SIGINT);
+  EXPECT_EQ(member->Ask("handled"), "0");
+  EXPECT_EQ(member->Ask("deliver 2"), "0");
+  EXPECT_EQ(member->Ask("handled"), "1");
+  EXPECT_EQ(member->Ask("install 2 default"), "ok");
+  EXPECT_EQ(member->Ask("deliver 2"), "");
+  EXPECT_EQ(member->End(), "signal 2");
+}
+
+TEST_F(Shim, LeavesAnInterruptAloneThatAMemberIgnores) {
+  auto member = Member();
+  EXPECT_EQ(member->Ask("install 2 ignore"), "ok");
+  EXPECT_TRUE(InSet(member->pid(), "SigIgn", SIGINT));
+  SendFromStranger(member->pid(), SIGINT);
+  EXPECT_EQ(member->Ask("take"), "none");
+}
+
+TEST_F(Shim, LeavesInterruptsToAProcessThatIsNoMember) {
+  auto other = Puppet();
+  EXPECT_FALSE(InSet(other->pid(), "SigCgt", SIGINT));
+  SendFromStranger(other->pid(), SIGINT);
+  EXPECT_EQ(other->End(), "signal 2");
+}
+
 TEST_F(Shim, RefusesASecondMembershipAndSignalsThatCannotBeCaught) {
   auto puppet = Puppet();
   EXPECT_EQ(puppet->Ask("member 9"), "-1");

@@ -70,9 +70,9 @@ TEST_F(StrikesTest, ALifeThatOwnsNoEpochCountsAllOthers) {
 }
 
 TEST_F(StrikesTest, LivesThatWereToldToEndDoNotCount) {
-  for (const char* cause : {"preempted", "time limit", "requeued", "cancelled", "unknown"})
+  for (const char* cause : {"preempted", "time limit", "requeued", "cancelled", "interrupted", "unknown"})
     Live(R"("event":"ending","why":"","count":100,"cause":")" + std::string(cause) + "\"");
-  EXPECT_THAT(StrikesBefore(7), IsEmpty());
+  EXPECT_THAT(StrikesBefore(8), IsEmpty());
 }
 
 TEST_F(StrikesTest, LivesThatCameToTheirEndDoNotCount) {
