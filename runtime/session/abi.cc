@@ -184,6 +184,17 @@ CAIRN_API int cairn_add_flat(cairn_session* session, const char* name, const cai
   });
 }
 
+CAIRN_API int cairn_add_table(cairn_session* session, const char* name, const cairn_table* table) {
+  return Guard([&] {
+    if (name == nullptr || table == nullptr)
+      return Report({Code::kInvalid, "cairn_add_table: name or table is NULL"});
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    if (live->restored()) return WrongState("cairn_add_table after cairn_restore: add everything before");
+    return Report(live->items().AddTable(name, *table));
+  });
+}
+
 CAIRN_API int cairn_add_blob(cairn_session* session, const char* name, void* data, size_t size, int policy) {
   return Guard([&] {
     if (name == nullptr) return Report({Code::kInvalid, "cairn_add_blob: name is NULL"});

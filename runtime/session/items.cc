@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "planner/flat_range.h"
+#include "runtime/session/tables.h"
 
 namespace cairn {
 namespace {
+
+constexpr int64_t kMaxRowBytes = 1 << 30;
 
 Status Wrong(std::string_view name, const std::string& what) {
   return {Code::kInvalid, "item \"" + std::string(name) + "\": " + what};
@@ -140,6 +143,77 @@ Status Items::AddFlat(std::string_view name, const cairn_flat& flat) {
     ++item.registered;
   }
   Keep(std::move(item));
+  return OkStatus();
+}
+
+Status Items::AddTable(std::string_view name, const cairn_table& table) {
+  if (table.struct_size < sizeof(cairn_table))
+    return Wrong(name, "cairn_table.struct_size is not sizeof(cairn_table)");
+  if (table.row_bytes < 1 || table.row_bytes > kMaxRowBytes)
+    return Wrong(name, "a row has 1 byte to 1 GiB, not " + std::to_string(table.row_bytes));
+  if (table.capacity < 0 || table.rows == nullptr)
+    return Wrong(name, "a table has room for 0 rows or more, and says where their number is");
+  if (table.data == nullptr && table.capacity > 0) return Wrong(name, "the table has no address");
+  const std::string blob = TableRowsName(name);
+  CAIRN_RETURN_IF_ERROR(CheckName(blob));
+  const int64_t shape[] = {table.capacity, table.row_bytes};
+  CAIRN_ASSIGN_OR_RETURN(RegisteredArray item, MakeArray(name, CAIRN_U8, CAIRN_ORDER_C, 2, shape));
+  item.table = true;
+  item.registered = 1;
+  item.pieces.push_back(
+      {Box::Whole(item.spec.shape), {table.row_bytes, 1}, static_cast<std::byte*>(table.data)});
+  RegisteredTable& known = tables_.emplace_back();
+  known.name = name;
+  known.array = arrays_.size();
+  known.row_bytes = table.row_bytes;
+  known.capacity = table.capacity;
+  known.rows = table.rows;
+  known.grow = table.grow;
+  known.owner = table.owner;
+  known.user = table.user;
+  known.mark = std::make_unique<std::string>(EncodeTableMark({}));
+  blobs_.push_back({blob, reinterpret_cast<std::byte*>(known.mark->data()), known.mark->size(), nullptr,
+                    CAIRN_BLOB_MERGE});
+  by_name_.emplace(blob, static_cast<int>(order_.size()));
+  Keep(std::move(item));
+  return OkStatus();
+}
+
+void Items::PlaceTable(size_t table, int64_t first, int64_t rows) {
+  const RegisteredTable& known = tables_[table];
+  RegisteredArray& array = arrays_[known.array];
+  array.spec.shape = {rows, known.row_bytes};
+  array.pieces[0].box = {{first, 0}, {known.capacity, known.row_bytes}};
+}
+
+Status Items::MakeRoom(size_t table, int64_t rows) {
+  RegisteredTable& known = tables_[table];
+  if (rows <= known.capacity) return OkStatus();
+  const std::string needs = "this rank gets " + std::to_string(rows) + " rows";
+  if (known.grow == nullptr) {
+    return {Code::kMismatch, "table \"" + known.name + "\": " + needs + " and has room for " +
+                                 std::to_string(known.capacity) +
+                                 "; give it more, or a way to grow (cairn_table.grow)"};
+  }
+  int64_t capacity = rows;
+  void* const data = known.grow(&capacity, known.user);
+  if (data == nullptr || capacity < rows)
+    return {Code::kOutOfMemory,
+            "table \"" + known.name + "\": " + needs + ", for which the program has no room"};
+  known.capacity = capacity;
+  arrays_[known.array].pieces[0].data = static_cast<std::byte*>(data);
+  return OkStatus();
+}
+
+Status Items::MarkTables() const {
+  for (const RegisteredTable& table : tables_) {
+    if (*table.rows < 0 || *table.rows > table.capacity) {
+      return Wrong(table.name, std::to_string(*table.rows) + " rows count, of " +
+                                   std::to_string(table.capacity) + " that fit");
+    }
+    const RowRun run{arrays_[table.array].pieces[0].box.offset[0], *table.rows};
+    EncodeTableMark(run).copy(table.mark->data(), table.mark->size());
+  }
   return OkStatus();
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -33,6 +34,7 @@ struct LocalPiece {
 struct RegisteredArray {
   ArraySpec spec;
   bool optional = false;  // other members may leave it out
+  bool table = false;     // what the members have of it is not yet known to each other: see RegisteredTable
   std::vector<LocalPiece> pieces;
   uint32_t registered = 0;  // how many the program gave
 
@@ -50,17 +52,38 @@ struct RegisteredBlob {
   size_t bytes() const { return size == nullptr ? capacity : std::min(*size, capacity); }
 };
 
+// Besides, a table is an array and a blob (tables.h). Until PlaceTable the array is this member's rows alone.
+struct RegisteredTable {
+  std::string name;
+  size_t array = 0;  // position in Items::arrays
+  int64_t row_bytes = 0, capacity = 0;
+  int64_t* rows = nullptr;
+  void* (*grow)(int64_t* capacity, void* user) = nullptr;
+  int (*owner)(const void* row, int world_size, void* user) = nullptr;
+  void* user = nullptr;
+  std::unique_ptr<std::string> mark;  // the blob's bytes
+};
+
 class Items {
  public:
   // kInvalid with the item's name and what is wrong with it.
   Status AddArray(std::string_view name, const cairn_array& array);
   Status AddFlat(std::string_view name, const cairn_flat& flat);
+  Status AddTable(std::string_view name, const cairn_table& table);
   Status AddBlob(std::string_view name, void* data, size_t capacity, size_t* size, int policy);
 
   // `item` counts the Add calls from 0.
   Status Update(int item, int piece, void* data);
   Result<int> Find(std::string_view name) const;
 
+  // What all members have together is known: `rows` of them fit, of which this member's begin at `first`.
+  void PlaceTable(size_t table, int64_t first, int64_t rows);
+  // Has room for more rows come, as its owner gives it; kMismatch or kOutOfMemory when it does not.
+  Status MakeRoom(size_t table, int64_t rows);
+  // Before a snapshot: brings the blobs of the tables up to date. kInvalid when more rows count than fit.
+  Status MarkTables() const;
+
+  const std::vector<RegisteredTable>& tables() const { return tables_; }
   const std::vector<RegisteredArray>& arrays() const { return arrays_; }
   const std::vector<RegisteredBlob>& blobs() const { return blobs_; }
 
@@ -78,6 +101,7 @@ class Items {
   };
   std::vector<RegisteredArray> arrays_;
   std::vector<RegisteredBlob> blobs_;
+  std::vector<RegisteredTable> tables_;
   std::vector<std::variant<ArrayPosition, BlobPosition>> order_;
   std::unordered_map<std::string, int> by_name_;
 };

@@ -139,14 +139,18 @@ void Keeper::LookBack() {
   restored_before_ = attempt ? attempt->step : 0;
 }
 
-Result<State> Keeper::CollectShares() {
+Status Keeper::MergeShares() {
   ShareMerger merger;
   for (int rank = 0; rank < boot_.world_size; ++rank) {
     CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
                            links_.mailbox->Take(kShareMessage, rank, kShareBound));
     CAIRN_RETURN_IF_ERROR(merger.Add(letter.payload));
   }
-  return std::move(merger).Finish();
+  CAIRN_ASSIGN_OR_RETURN(state_, std::move(merger).Finish());
+  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(state_.layout));
+  CAIRN_ASSIGN_OR_RETURN(described_, DescribeSave(state_.layout, plan));
+  links_.broadcast(Order{.kind = Order::kLayout, .state = EncodeState(state_)});
+  return OkStatus();
 }
 
 Result<std::vector<Inventory>> Keeper::CollectInventories() {
@@ -192,15 +196,7 @@ Order Keeper::Restore(MatchOptions match) {
   auto inventories = CollectInventories();
   if (!inventories.ok()) return stop(inventories.status());
   inventories_ = *std::move(inventories);
-  auto state = CollectShares();
-  if (!state.ok()) return stop(state.status());
-  state_ = *std::move(state);
-  auto plan = PlanSave(state_.layout);
-  if (!plan.ok()) return stop(plan.status());
-  auto described = DescribeSave(state_.layout, *plan);
-  if (!described.ok()) return stop(described.status());
-  described_ = *std::move(described);
-  links_.broadcast(Order{.kind = Order::kLayout, .state = EncodeState(state_)});
+  if (const Status merged = MergeShares(); !merged.ok()) return stop(merged);
 
   Order order{.kind = Order::kProceed};
   const bool start_over = boot_.settings.resume == Resume::kNever && boot_.first_life;
@@ -208,6 +204,10 @@ Order Keeper::Restore(MatchOptions match) {
     auto chosen = Choose(*directory_);
     if (!chosen.ok()) return stop(chosen.status());
     order = *std::move(chosen);
+    if (order.restored && !state_.tables.empty()) {
+      links_.broadcast(Order{.kind = Order::kShare});
+      if (const Status merged = MergeShares(); !merged.ok()) return stop(merged);
+    }
   } else if (boot_.known_to_save) {
     return stop(Stop(Code::kNotFound, "an earlier life of this job has saved in " + boot_.settings.dir +
                                           ", which cannot be used now: is a mount missing?"));

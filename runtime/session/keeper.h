@@ -94,7 +94,7 @@ class Keeper {
   ControlPoint Control() const;
   Status PublishParent();
   void LookBack();
-  Result<State> CollectShares();
+  Status MergeShares();  // into state_ and described_, and to all members
   Result<std::vector<Inventory>> CollectInventories();
   // Sends each member its order and waits for what all report. The first that fails ends the round for
   // all. The worst of their outcomes: damage counts less than what proves nothing, and more than what follows from another one's failure.

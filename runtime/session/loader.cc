@@ -1,5 +1,6 @@
 #include "runtime/session/loader.h"
 
+#include <algorithm>
 #include <string_view>
 #include <thread>
 #include <unordered_map>
@@ -8,6 +9,7 @@
 #include "runtime/formats/index.h"
 #include "runtime/formats/names.h"
 #include "runtime/io/file.h"
+#include "runtime/session/table_load.h"
 
 namespace cairn {
 namespace {
@@ -37,33 +39,63 @@ Result<Index> ReadIndex(const std::string& path, const Hash128& hash) {
   }
 }
 
-// What is to be loaded, and by its arrays their positions in the index.
+// What is to be loaded, and by its arrays their positions in the index. Of tables, which come last, it has the arrays as they were saved.
 struct Loading {
   Layout layout;
   std::vector<uint32_t> saved_array;
+  std::vector<TableLoad> tables;
+
+  size_t first_table() const { return layout.arrays.size() - tables.size(); }
 };
 
-Result<Loading> FindArrays(const Layout& layout, const SavedLayout& saved,
-                           const std::vector<ItemDifference>& differences) {
+Result<Loading> FindArrays(const Order& order, const SavedLayout& saved, const State& state, Items& items,
+                           uint32_t rank) {
+  const Layout& layout = state.layout;
   std::unordered_map<std::string_view, uint32_t> position;
   for (uint32_t i = 0; i < saved.arrays.size(); ++i) position.emplace(saved.arrays[i].name, i);
   std::unordered_map<std::string_view, const ItemDifference*> differs;
-  for (const ItemDifference& difference : differences) differs.emplace(difference.name, &difference);
+  for (const ItemDifference& difference : order.differences) differs.emplace(difference.name, &difference);
   Loading loading;
   std::vector<uint32_t> chosen;
+  std::vector<std::pair<std::string, uint32_t>> tables;  // name, position in the index
   for (uint32_t a = 0; a < layout.arrays.size(); ++a) {
     const ArraySpec& array = layout.arrays[a];
     const auto difference = differs.find(array.name);
     if (difference != differs.end() && difference->second->kind != ItemDifference::kRenamed) continue;
     const auto it = position.find(difference != differs.end() ? difference->second->saved_name : array.name);
-    if (it == position.end() || !IsAlike(saved.arrays[it->second], array)) {
+    const bool table = state.tables.contains(array.name);
+    if (it == position.end() || (table ? !IsTableOf(saved.arrays[it->second], array.shape[1])
+                                       : !IsAlike(saved.arrays[it->second], array))) {
       return Status(Code::kMismatch,
                     "array \"" + array.name + "\" is not in the checkpoint as the program registered it");
+    }
+    if (table) {
+      tables.emplace_back(array.name, it->second);
+      continue;
     }
     chosen.push_back(a);
     loading.saved_array.push_back(it->second);
   }
   loading.layout = SelectArrays(layout, chosen);
+  for (const auto& [name, saved_array] : tables) {
+    const auto marks = order.merged_blobs.find(TableRowsName(name));
+    if (marks == order.merged_blobs.end()) {
+      return Status(Code::kMismatch, "table \"" + name +
+                                         "\": the checkpoint has an array of this name, yet no \"" +
+                                         TableRowsName(name) + "\"");
+    }
+    const auto table = std::find_if(items.tables().begin(), items.tables().end(),
+                                    [&, &name = name](const RegisteredTable& t) { return t.name == name; });
+    CAIRN_ASSIGN_OR_RETURN(
+        TableLoad load, TableLoad::Make(items, static_cast<size_t>(table - items.tables().begin()),
+                                        marks->second, saved.arrays[saved_array], rank, layout.world_size));
+    const auto pieces = load.PiecesOfAll(static_cast<uint32_t>(loading.layout.arrays.size()));
+    loading.layout.pieces.insert(loading.layout.pieces.end(), pieces.begin(), pieces.end());
+    loading.layout.grids.rule_of.push_back(kNoRule);
+    loading.layout.arrays.push_back(saved.arrays[saved_array]);
+    loading.saved_array.push_back(saved_array);
+    loading.tables.push_back(std::move(load));
+  }
   return loading;
 }
 
@@ -72,7 +104,7 @@ Layout OnlyRank(const Layout& layout, uint32_t rank) {
 }
 
 // Where each piece of the plan goes. The layout and the items list an array's pieces in the same order.
-Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, const Layout& layout,
+Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, Loading& loading,
                                                   const Items& items) {
   std::unordered_map<std::string_view, std::vector<Destination>> registered;
   for (const RegisteredArray& array : items.arrays()) {
@@ -89,11 +121,16 @@ Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, cons
       destinations.push_back({});
       continue;
     }
-    const std::vector<Destination>& pieces = registered[layout.arrays[piece.array].name];
+    if (piece.array >= loading.first_table()) {
+      destinations.push_back(loading.tables[piece.array - loading.first_table()].Place(piece));
+      continue;
+    }
+    const std::string& name = loading.layout.arrays[piece.array].name;
+    const std::vector<Destination>& pieces = registered[name];
     const size_t i = next[piece.array]++;
     if (i >= pieces.size() || !(pieces[i].box == piece.box))
-      return Status(Code::kInternal, "the merged layout does not have this rank's pieces of array \"" +
-                                         layout.arrays[piece.array].name + "\"");
+      return Status(Code::kInternal,
+                    "the merged layout does not have this rank's pieces of array \"" + name + "\"");
     destinations.push_back(pieces[i]);
   }
   return destinations;
@@ -102,17 +139,16 @@ Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, cons
 }  // namespace
 
 Result<LoadStats> LoadShare(const Order& order, const std::map<uint32_t, std::string>& near,
-                            const Layout& layout, const Items& items, const ExchangeLinks& links) {
+                            const State& state, Items& items, const ExchangeLinks& links) {
   CAIRN_ASSIGN_OR_RETURN(const Index index,
                          ReadIndex(order.path + "/" + std::string(names::kIndex), order.index_hash));
-  CAIRN_ASSIGN_OR_RETURN(const Loading loading, FindArrays(layout, index.saved, order.differences));
-  CAIRN_ASSIGN_OR_RETURN(const SavedIndex saved, SavedIndex::Make(index.saved));
   const auto rank = static_cast<uint32_t>(links.self.rank);
+  CAIRN_ASSIGN_OR_RETURN(Loading loading, FindArrays(order, index.saved, state, items, rank));
+  CAIRN_ASSIGN_OR_RETURN(const SavedIndex saved, SavedIndex::Make(index.saved));
   const Layout own = order.exchange ? Layout() : OnlyRank(loading.layout, rank);
   const LayoutIndex wanted(order.exchange ? loading.layout : own);
   CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange({saved, wanted, loading.saved_array}, rank));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<Destination> destinations,
-                         FindDestinations(plan, loading.layout, items));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<Destination> destinations, FindDestinations(plan, loading, items));
   std::vector<SourceFile> files;
   for (const ShardRecord& file : index.files) {
     const auto copy = near.find(file.number);
@@ -120,7 +156,9 @@ Result<LoadStats> LoadShare(const Order& order, const std::map<uint32_t, std::st
                      order.path + "/" + names::Sums(file.number), file.bytes, file.sums_root,
                      copy == near.end() ? "" : copy->second});
   }
-  return ExecuteExchange(plan, files, destinations, links);
+  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, ExecuteExchange(plan, files, destinations, links));
+  for (TableLoad& table : loading.tables) CAIRN_RETURN_IF_ERROR(table.Finish(links));
+  return stats;
 }
 
 }  // namespace cairn

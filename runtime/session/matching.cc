@@ -12,17 +12,20 @@ namespace {
 struct Item {
   std::string name;
   const ArraySpec* array = nullptr;  // nullptr: a blob
+  bool table = false;                // of the program
 
   std::string Describe() const { return array != nullptr ? DescribeArray(*array) : "a blob"; }
-  bool Fits(const Item& other) const {
-    if (array == nullptr || other.array == nullptr) return array == other.array;
-    return IsAlike(*array, *other.array);
+  // Whether what is saved as `from` can be loaded into this.
+  bool Takes(const Item& from) const {
+    if (array == nullptr || from.array == nullptr) return array == from.array;
+    return table ? IsTableOf(*from.array, array->shape[1]) : IsAlike(*array, *from.array);
   }
 };
 
-std::vector<Item> ItemsOf(const std::vector<ArraySpec>& arrays, const std::vector<BlobSpec>& blobs) {
+std::vector<Item> ItemsOf(const std::vector<ArraySpec>& arrays, const std::vector<BlobSpec>& blobs,
+                          const std::set<std::string>& tables = {}) {
   std::vector<Item> items;
-  for (const ArraySpec& array : arrays) items.push_back({array.name, &array});
+  for (const ArraySpec& array : arrays) items.push_back({array.name, &array, tables.contains(array.name)});
   for (const BlobSpec& blob : blobs) items.push_back({blob.name, nullptr});
   return items;
 }
@@ -74,7 +77,7 @@ Matching MatchItems(const std::vector<ArraySpec>& saved, const std::vector<BlobS
     return item.name == name ? "" : " as \"" + item.name + "\"";
   };
 
-  const std::vector<Item> registered = ItemsOf(now.layout.arrays, now.blobs);
+  const std::vector<Item> registered = ItemsOf(now.layout.arrays, now.blobs, now.tables);
   for (const std::string& pattern : options.only) {
     if (std::none_of(registered.begin(), registered.end(),
                      [&](const Item& item) { return MatchesPattern(pattern, item.name); }))
@@ -101,7 +104,7 @@ Matching MatchItems(const std::vector<ArraySpec>& saved, const std::vector<BlobS
       continue;
     }
     const Item& from = it->second;
-    if (!from.Fits(item)) {
+    if (!item.Takes(from)) {
       report(0, item.name + ": saved " + from.Describe() + as(from, item.name) + ", registered " +
                     item.Describe());
     }

@@ -2,7 +2,8 @@
 //
 // 1. A saved item's name is changed by the first rename whose pattern it matches.
 // 2. Where `only` is given, items of either side whose (new) names match none of its patterns take no part: the program's are left as they are.
-// 3. Items of one name belong together. Their types, shapes and orders are equal, or the match is refused; no setting allows that.
+// 3. Items of one name belong together. Their types, shapes and orders are equal, or the match is refused; no setting allows that. Of a table
+//    the number of rows does not matter.
 // 4. A pattern of `only` that matches nothing of the program is refused.
 // 5. What the program has alone is missing, what the checkpoint has alone is extra: refused unless allowed.
 #ifndef CAIRN_RUNTIME_SESSION_MATCHING_H_
@@ -20,6 +21,11 @@ namespace cairn {
 // Equal but for the name: one can be loaded into the other.
 inline bool IsAlike(const ArraySpec& a, const ArraySpec& b) {
   return a.dtype == b.dtype && a.fortran == b.fortran && a.shape == b.shape;
+}
+
+inline bool IsTableOf(const ArraySpec& saved, int64_t row_bytes) {
+  return saved.dtype == DType::kU8 && !saved.fortran && saved.shape.size() == 2 &&
+         saved.shape[1] == row_bytes;
 }
 
 struct MatchOptions {

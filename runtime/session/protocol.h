@@ -59,6 +59,7 @@ struct Order {
   static constexpr uint16_t kType = kOrderMessage;
   enum Kind : uint8_t {
     kLayout,      // `state` is what all members registered, merged: keep it; nothing is reported
+    kShare,       // send the share once more: tables may have grown; nothing else is reported
     kShowLayout,  // report the layout of the folder `path` of this node's local tier
     kRescue,  // write the images of `sources`, saved under the layout `state`, into the attempt's folder `path`; report records
     kLoad,    // load the checkpoint `path`, of which `sources` lie on this node too; then report an Outcome

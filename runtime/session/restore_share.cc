@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kOrderBound = std::chrono::hours(24);
 
 }  // namespace
 
-RestoreShare::RestoreShare(const Bootstrap& boot, std::string name, const Items& items, Links links)
+RestoreShare::RestoreShare(const Bootstrap& boot, std::string name, Items& items, Links links)
     : boot_(boot), name_(std::move(name)), items_(items), links_(std::move(links)) {}
 
 Result<cairn_report> RestoreShare::Run(const Opened& opened,
@@ -36,6 +36,11 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
     if (order.kind == Order::kStop) return order.status;
     if (order.kind == Order::kLayout) {
       CAIRN_ASSIGN_OR_RETURN(state_, DecodeState(order.state));
+      PlaceTables();
+      continue;
+    }
+    if (order.kind == Order::kShare) {
+      links_.send(kShareMessage, EncodeShare(items_));
       continue;
     }
     if (order.kind == Order::kProceed) {
@@ -54,6 +59,21 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
     Outcome outcome;
     outcome.status = Obey(order, &outcome);
     links_.send(Outcome::kType, EncodeSessionMessage(outcome));
+  }
+}
+
+void RestoreShare::PlaceTables() {
+  const Layout& layout = state_.layout;
+  for (size_t t = 0; t < items_.tables().size(); ++t) {
+    int64_t first = 0;  // rows of the ranks before this one
+    for (const Piece& piece : layout.pieces) {
+      if (static_cast<int>(piece.rank) < boot_.rank &&
+          layout.arrays[piece.array].name == items_.tables()[t].name)
+        first += piece.box.extent[0];
+    }
+    for (const ArraySpec& array : layout.arrays) {
+      if (array.name == items_.tables()[t].name) items_.PlaceTable(t, first, array.shape[0]);
+    }
   }
 }
 
@@ -106,6 +126,7 @@ Status RestoreShare::Obey(const Order& order, Outcome* outcome) {
     case Order::kPrepare:
       return Prepare(order, outcome);
     case Order::kLayout:
+    case Order::kShare:
     case Order::kAbandon:
     case Order::kProceed:
     case Order::kStop:
@@ -185,7 +206,7 @@ Status RestoreShare::Load(const Order& order, Outcome* outcome) {
     if (order.round <= abandoned_) return {Code::kCancelled, "another rank has failed"};
     transfer_ = transfer;
   }
-  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, LoadShare(order, near, state_.layout, items_,
+  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, LoadShare(order, near, state_, items_,
                                                           {Bulk("restore " + std::to_string(order.round)),
                                                            links_.addresses, transfer}));
   outcome->needed_bytes = stats.needed_bytes;

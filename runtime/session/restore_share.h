@@ -44,8 +44,8 @@ class RestoreShare {
     std::function<void(uint16_t type, std::string payload)> send;  // to the leader
   };
 
-  // `name`: the session's. `items`: what the program registers until Run.
-  RestoreShare(const Bootstrap& boot, std::string name, const Items& items, Links links);
+  // `name`: the session's. `items`: what the program registers until Run, which may give tables more room.
+  RestoreShare(const Bootstrap& boot, std::string name, Items& items, Links links);
 
   // Collective; blocks until the leader has said how it ended. `opened`: how cairn_open did. `lead`: called, with what
   // SetMatch said, when this member has said all.
@@ -63,6 +63,7 @@ class RestoreShare {
   void AbandonRound(uint32_t round);     // another member has failed in it
 
  private:
+  void PlaceTables();
   void CountItems(cairn_report* report);
   Status Obey(const Order& order, Outcome* outcome);
   Status Prepare(const Order& order, Outcome* outcome);
@@ -73,7 +74,7 @@ class RestoreShare {
 
   const Bootstrap& boot_;
   const std::string name_;
-  const Items& items_;
+  Items& items_;
   const Links links_;
 
   // The application's.

@@ -92,6 +92,7 @@ Status Saver::Acquire(uint64_t save_id, int64_t boundary) {
 
 Status Saver::Copy(const SnapshotStamp& stamp) {
   const int64_t begin = NowNs();
+  CAIRN_RETURN_IF_ERROR(items_.MarkTables());
   for (size_t i = 0; i < pieces_.size(); ++i)
     pointers_[i] = items_.arrays()[pieces_[i].first].pieces[pieces_[i].second].data;
   record().Stamp(stamp);

@@ -70,8 +70,14 @@ std::string DescribeArray(const ArraySpec& spec) {
 
 std::string EncodeShare(const Items& items) {
   json arrays = json::array(), blobs = json::array(), list_of = json::array(), lists = json::array();
+  json row_bytes = json::object(), capacity = json::object();  // of tables
   std::map<std::vector<Box>, size_t> known;
+  for (const RegisteredTable& table : items.tables()) {
+    row_bytes[table.name] = table.row_bytes;
+    capacity[table.name] = table.capacity;
+  }
   for (const RegisteredArray& array : items.arrays()) {
+    if (array.table) continue;
     arrays.push_back(ToJson(array.spec));
     arrays.back()["optional"] = array.optional;
     std::vector<Box> boxes;
@@ -85,7 +91,10 @@ std::string EncodeShare(const Items& items) {
     list_of.push_back(it->second);
   }
   for (const RegisteredBlob& blob : items.blobs()) blobs.push_back({blob.name, blob.policy});
-  return ToCbor({{"items", ToCbor({{"arrays", std::move(arrays)}, {"blobs", std::move(blobs)}})},
+  return ToCbor({{"items", ToCbor({{"arrays", std::move(arrays)},
+                                   {"blobs", std::move(blobs)},
+                                   {"tables", std::move(row_bytes)}})},
+                 {"capacity", std::move(capacity)},
                  {"list_of", std::move(list_of)},
                  {"lists", std::move(lists)}});
 }
@@ -98,6 +107,7 @@ Status ShareMerger::Begin(const std::string& items) {
     position_.emplace(arrays_.back().name, static_cast<uint32_t>(arrays_.size() - 1));
   }
   blobs_ = ToBlobs(in.at("blobs"));
+  row_bytes_ = in.at("tables").get<std::map<std::string, int64_t>>();
   items_ = items;
   CAIRN_ASSIGN_OR_RETURN(builder_, LayoutBuilder::Make(arrays_));
   return OkStatus();
@@ -134,6 +144,14 @@ Status ShareMerger::Match(const std::string& items, size_t rank, std::vector<uin
       return Disagree(arrays_[a].name, rank, "rank " + std::to_string(rank) + " has no such array");
     list_of->push_back(ordered[a].value_or(nothing));
   }
+  const auto row_bytes = in.at("tables").get<std::map<std::string, int64_t>>();
+  for (const auto& [name, bytes] : row_bytes) {
+    const auto it = row_bytes_.find(name);
+    if (it == row_bytes_.end() || it->second != bytes)
+      return Disagree(name, rank, "a table, or its bytes of a row, unknown to rank 0");
+  }
+  if (row_bytes.size() != row_bytes_.size())
+    return Disagree(row_bytes_.begin()->first, rank, "not the same tables");
   const std::vector<BlobSpec> blobs = ToBlobs(in.at("blobs"));
   for (const BlobSpec& blob : blobs) {
     if (std::find(blobs_.begin(), blobs_.end(), blob) == blobs_.end())
@@ -157,6 +175,7 @@ Status ShareMerger::Add(std::string_view share) {
     if (rank == 0) CAIRN_RETURN_IF_ERROR(Begin(items));
     if (items != items_ || list_of.size() != arrays_.size())
       CAIRN_RETURN_IF_ERROR(Match(items, rank, &list_of, &lists));
+    for (const auto& [name, rows] : in.at("capacity").items()) capacity_[name].push_back(rows.get<int64_t>());
     return builder_->AddRank(list_of, lists);
   } catch (const std::exception& e) {
     return {Code::kInternal, "items of rank " + std::to_string(rank) + " cannot be read: " + e.what()};
@@ -168,6 +187,19 @@ Result<State> ShareMerger::Finish() && {
   State state;
   CAIRN_ASSIGN_OR_RETURN(state.layout, std::move(*builder_).Finish());
   state.blobs = std::move(blobs_);
+  for (const auto& [name, row_bytes] : row_bytes_) {
+    const auto array = static_cast<uint32_t>(state.layout.arrays.size());
+    int64_t first = 0;
+    for (uint32_t rank = 0; rank < state.layout.world_size; ++rank) {
+      const int64_t rows = capacity_.at(name).at(rank);
+      if (rows > 0) state.layout.pieces.push_back({array, rank, 0, {{first, 0}, {rows, row_bytes}}});
+      first += rows;
+    }
+    state.layout.arrays.push_back({name, DType::kU8, false, {first, row_bytes}});
+    state.layout.grids.rule_of.push_back(kNoRule);
+    state.tables.insert(name);
+  }
+  CAIRN_RETURN_IF_ERROR(ValidateLayout(state.layout));
   return state;
 }
 
@@ -196,7 +228,8 @@ std::string EncodeState(const State& state) {
                  {"rules", std::move(rules)},
                  {"rule_of", state.layout.grids.rule_of},
                  {"pieces", std::move(pieces)},
-                 {"blobs", std::move(blobs)}});
+                 {"blobs", std::move(blobs)},
+                 {"tables", state.tables}});
 }
 
 Result<State> DecodeState(std::string_view bytes) {
@@ -226,6 +259,7 @@ Result<State> DecodeState(std::string_view bytes) {
                                      p.at(2).get<uint32_t>(), Box{ToDims(p.at(3)), ToDims(p.at(4))}});
     }
     state.blobs = ToBlobs(in.at("blobs"));
+    state.tables = in.at("tables").get<std::set<std::string>>();
     CAIRN_RETURN_IF_ERROR(CheckGrids(grids, state.layout.world_size));
     return state;
   } catch (const std::exception& e) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,13 +26,14 @@ struct BlobSpec {
 struct State {
   Layout layout;
   std::vector<BlobSpec> blobs;
+  std::set<std::string> tables;  // of the arrays, whose dimension 0 is whatever the members had room for
 };
 
 // One member's share: what it registered, without addresses. Arrays with equal pieces name one list of boxes.
 std::string EncodeShare(const Items& items);
 
 // Merges the shares of ranks 0, 1, 2, … as they come, keeping only what differs between them. Arrays stand in rank 0's order, those that it
-// lacks behind them.
+// lacks behind them, then tables by name, each rank's rows behind those of the rank before.
 class ShareMerger {
  public:
   // The share of the next rank. kInvalid naming the item and the ranks that disagree (dtype, shape, order, policy, or an item that not all
@@ -51,6 +53,8 @@ class ShareMerger {
   std::vector<bool> optional_;                // by array
   std::map<std::string, uint32_t> position_;  // in arrays_
   std::vector<BlobSpec> blobs_;
+  std::map<std::string, int64_t> row_bytes_;              // of tables
+  std::map<std::string, std::vector<int64_t>> capacity_;  // of tables: rows, by rank
   std::optional<LayoutBuilder> builder_;
 };
 

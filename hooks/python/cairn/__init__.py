@@ -16,7 +16,8 @@ For PyTorch see `cairn.torch.attach`. Needs nothing but the standard library; th
 """
 from cairn.errors import Busy, Damage, Error, Invalid, Mismatch, PeerGone, Timeout
 from cairn.memory import Piece
-from cairn.session import Blob, Policy, Report, Session
+from cairn.session import Blob, Policy, Report, Session, Table
 
-__all__ = ["Blob", "Busy", "Damage", "Error", "Invalid", "Mismatch", "PeerGone", "Piece", "Policy", "Report", "Session", "Timeout"]
+__all__ = ["Blob", "Busy", "Damage", "Error", "Invalid", "Mismatch", "PeerGone", "Piece", "Policy", "Report", "Session", "Table",
+           "Timeout"]
 __version__ = "0.1.0"

@@ -28,6 +28,15 @@ class ArrayStruct(ctypes.Structure):
                 ("pieces", POINTER(PieceStruct)), ("optional", c_int)]
 
 
+Grow = ctypes.CFUNCTYPE(c_void_p, POINTER(c_int64), c_void_p)
+Owner = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_void_p)
+
+
+class TableStruct(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("row_bytes", c_int64), ("capacity", c_int64), ("rows", POINTER(c_int64)), ("data", c_void_p),
+                ("grow", Grow), ("owner", Owner), ("user", c_void_p)]
+
+
 class RenameStruct(ctypes.Structure):
     _fields_ = [("saved", c_char_p), ("registered", c_char_p)]
 
@@ -53,6 +62,7 @@ _FUNCTIONS = {
     "cairn_open": (c_int, [POINTER(OpenOptions), POINTER(c_void_p)]),
     "cairn_active": (c_int, [c_void_p]),
     "cairn_add_array": (c_int, [c_void_p, c_char_p, POINTER(ArrayStruct)]),
+    "cairn_add_table": (c_int, [c_void_p, c_char_p, POINTER(TableStruct)]),
     "cairn_add_sized_blob": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t, POINTER(c_size_t), c_int]),
     "cairn_saved_blob": (c_int, [c_void_p, c_char_p, c_int, POINTER(c_void_p), POINTER(c_size_t)]),
     "cairn_on_copy": (c_int, [c_void_p, Collect, c_void_p]),

@@ -86,6 +86,17 @@ def _describe_dlpack(value):
     return _DLPACK[key], shape, strides, (tensor.data or 0) + tensor.byte_offset
 
 
+def rows_of(array: Any) -> Tuple[int, int, Optional[int]]:
+    """(rows, bytes of a row, address) of a contiguous array in CPU memory that may be written to."""
+    view = memoryview(array)
+    if view.readonly or not view.c_contiguous or view.ndim < 1:
+        raise ValueError("the rows of a table are a contiguous array that may be written to")
+    rows = view.shape[0]
+    if rows == 0:
+        raise ValueError("a table has room for one row at least")
+    return rows, view.nbytes // rows, ctypes.addressof(ctypes.c_char.from_buffer(array))
+
+
 def padded(values: Optional[Sequence[int]], dims):
     """As a fixed-size C array."""
     return dims(*(values or ()))

@@ -3,6 +3,8 @@ import contextlib
 import ctypes
 import dataclasses
 import enum
+import sys
+import traceback
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from cairn import errors, library, memory
@@ -118,6 +120,20 @@ class Session:
                                     1 if optional else 0)
         return self._added(name, lambda: self._library.cairn_add_array(self._handle, name.encode(), array))
 
+    def add_table(self, name: str, rows: Any, count: int = 0, grow: Optional[Callable[[int], Any]] = None,
+                  owner: Optional[Callable[[bytes, int], int]] = None) -> "Table":
+        """Adds a table: rows of one record type, of which every rank has some, and any may have any number (particles).
+
+        rows   all that fit: a contiguous array whose first dimension counts rows (of NumPy records, say); kept alive
+        count  how many of them count; afterwards `Table.count` says so, and `restore` sets it
+        grow   called in `restore` with how many rows this rank gets, when they do not fit: returns another `rows` that has room for them
+        owner  called in `restore` with each row and the number of ranks: which rank gets it. None: all rows are split evenly
+        """
+        table = Table(rows, count, grow, owner)
+        self._kept.append(table)
+        self._added(name, lambda: self._library.cairn_add_table(self._handle, name.encode(), table.struct))
+        return table
+
     def add_blob(self, name: str, capacity: int, policy: Policy) -> "Blob":
         """Adds bytes of this rank's own, at most `capacity` (64 KiB), whose number may change."""
         blob = Blob(capacity)
@@ -229,6 +245,46 @@ class Session:
         if self._handle:
             self._check(self._library.cairn_finalize(ctypes.byref(self._handle)))
             self._kept.clear()
+
+
+class Table:
+    """Rows that are saved with the state.
+
+    rows   the array; another one after `Session.restore`, where it has grown
+    count  how many of its rows count
+    """
+
+    def __init__(self, rows: Any, count: int, grow: Optional[Callable[[int], Any]], owner: Optional[Callable[[bytes, int], int]]):
+        self.rows = rows
+        self._count = ctypes.c_int64(count)
+        capacity, row_bytes, address = memory.rows_of(rows)
+
+        def more(wanted, _):
+            try:
+                self.rows = grow(wanted[0])
+                wanted[0], _, address = memory.rows_of(self.rows)
+                return address
+            except Exception:  # nothing may pass through the C code that calls
+                traceback.print_exc(file=sys.stderr)
+                return None
+
+        def whose(row, world_size, _):
+            try:
+                return owner(ctypes.string_at(row, row_bytes), world_size)
+            except Exception:
+                traceback.print_exc(file=sys.stderr)
+                return -1
+
+        self.struct = library.TableStruct(ctypes.sizeof(library.TableStruct), row_bytes, capacity, ctypes.pointer(self._count), address,
+                                          library.Grow(more if grow else 0), library.Owner(whose if owner else 0), None)
+
+    @property
+    def count(self) -> int:
+        return self._count.value
+
+    @count.setter
+    def count(self, value: int) -> None:
+        self._count.value = value
 
 
 class Blob:

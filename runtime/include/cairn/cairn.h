@@ -152,6 +152,28 @@ typedef struct cairn_flat {
  * and other runs, may hold boxes of it: what was saved as ranges is restored into boxes, and the reverse. */
 CAIRN_API int cairn_add_flat(cairn_session* session, const char* name, const cairn_flat* flat);
 
+/* Rows of one record type, of which every member has some and any may have any number (particles, blocks of an adaptive mesh). */
+typedef struct cairn_table {
+  size_t struct_size; /* sizeof(cairn_table) */
+  int64_t row_bytes;  /* of a record: plain memory, without pointers */
+  int64_t capacity;   /* rows that fit at data; a save takes that much room */
+  /* How many of them count: read at each save, written by cairn_restore. Stays valid as data does. */
+  int64_t* rows;
+  void* data;
+  /* NULL, or called in cairn_restore when a member gets more rows than fit. *capacity is their number, and may be raised; returns memory for
+   * *capacity rows, which takes the place of data, or NULL: there is none. With NULL, the restore fails with CAIRN_E_MISMATCH then. */
+  void* (*grow)(int64_t* capacity, void* user);
+  /* NULL: all rows are split evenly over the members, in their order. Or called for each row: the member, below world_size, that gets it. */
+  int (*owner)(const void* row, int world_size, void* user);
+  void* user; /* for grow and owner */
+} cairn_table;
+
+/* Adds a table, before cairn_restore. Every member adds every table, with equal row_bytes. In a checkpoint it is an array `name` of CAIRN_U8
+ * [rows that fit, row_bytes] and a blob `name`.rows that says which rows count; names and patterns of cairn_set_load mean both. A save in
+ * which more rows count than fit is given up. A program whose rows must be with the member that holds their place in space, and that cannot tell so
+ * from a row alone, takes them as they come and moves them as it does in each of its steps. */
+CAIRN_API int cairn_add_table(cairn_session* session, const char* name, const cairn_table* table);
+
 /* What becomes of a blob when the number of members changes between a save and the restore. With an equal number every member gets its own
  * bytes back. Recorded in the checkpoint. */
 enum {
@@ -208,9 +230,9 @@ typedef struct cairn_load_options {
   int match;          /* CAIRN_MATCH_*, where the user has given no --checkpoint-match */
   int rename_count;
   const cairn_rename* renames; /* the first that matches counts; what none matches keeps its name */
-  int only_count; /* 0: everything is loaded. Else the items whose (new) names match one of these patterns; of the */
-  const char* const*
-      only; /* checkpoint nothing else is read, and the program's other items keep what it put there */
+  /* Patterns of the (new) names to be loaded; nothing else is read, and all other items keep what the program put there. None: everything. */
+  int only_count;
+  const char* const* only;
 } cairn_load_options;
 
 /* How cairn_restore loads; before it. Every member gives the same; member 0's count. Whatever is loaded, saves hold everything. */

@@ -63,6 +63,22 @@ class SessionTest(Lives):
         self.assertEqual((report["loaded"], report["left"], report["match"]), (["model.a", "model.b"], ["big", "new"], "strict"))
         self.assertLess(int(words["read"][1]), whole / 2)  # one block or two, of 16 MB
 
+        self.settings = {**self.settings, "CAIRN_MATCH": "strict"}  # the user's word counts, not the program's
+        _, _, words = program(changed, {"match": "allow-missing,allow-extra"})
+        self.assertIn("mismatch", words)
+
+    def test_rows_of_a_table_go_to_any_number_of_ranks(self):
+        def rows(*life):
+            self.said = [{words[0]: [int(word) for word in words[1:]] for words in rank} for rank in self.life("run", *life)]
+            return [rank["rows"] for rank in self.said]
+
+        first = rows(3, HERE / "rows.py")
+        whole = [0, 1, 2, 3, 100, 101, 102, 103, 104, 200, 201, 202, 203, 204, 205]
+        self.assertEqual(sum(first, []), whole)
+        self.assertEqual(rows(2, HERE / "rows.py", "--capacity", 1), [whole[:8], whole[8:]])
+        self.assertEqual([rank["capacity"] for rank in self.said], [[11], [10]])
+        self.assertEqual(rows(4, HERE / "rows.py", "--owner"), [[0, 100, 104, 200, 204], [1, 101, 201, 205], [2, 102, 202], [3, 103, 203]])
+
     def test_a_program_runs_as_it_is_where_there_is_no_cairn(self):
         done = subprocess.run([sys.executable, HERE / "counter.py"], env={"PYTHONPATH": str(ROOT / "hooks/python"), "PATH": "/usr/bin:/bin"},
                               capture_output=True, text=True, check=True)

@@ -9,6 +9,7 @@
 #include <future>
 
 #include "runtime/formats/sums.h"
+#include "tests/runtime/restore/meeting.h"
 #include "tests/runtime/staging/ranks.h"
 
 namespace cairn {
@@ -18,40 +19,6 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr LoadOptions kNoWaiting{.attribute_cache_bound = std::chrono::milliseconds(0)};
-
-// The address books of all ranks, and what each rank needs to meet the others.
-class Ranks {
- public:
-  explicit Ranks(uint32_t count) : token_(Secret::Random()) {
-    for (uint32_t r = 0; r < count; ++r) {
-      books_.push_back(std::make_unique<AddressBook>([this, r](int to, std::string message) {
-        ++questions;
-        books_[static_cast<size_t>(to)]->OnMessage(static_cast<int>(r), message);
-      }));
-      breakers.push_back(*Breaker::Make());
-    }
-  }
-
-  ExchangeLinks LinksOf(uint32_t rank) {
-    const BulkIdentity self{.rank = static_cast<int>(rank),
-                            .key = "1.0.0",
-                            .session = "main",
-                            .token = token_,
-                            .purpose = "restore 1"};
-    return {self, books_[rank].get(), breakers[rank]};
-  }
-
-  void BreakAll(const Status& why) {
-    for (const auto& breaker : breakers) breaker->Break(why);
-  }
-
-  std::vector<std::shared_ptr<Breaker>> breakers;
-  std::atomic<int> questions{0};
-
- private:
-  const Secret token_;
-  std::vector<std::unique_ptr<AddressBook>> books_;
-};
 
 std::vector<uint32_t> SameArrays(const Layout& layout) {
   std::vector<uint32_t> same;
@@ -78,7 +45,7 @@ TEST(Exchange, BringsAnyLayoutIntoAnyOther) {
     const auto index = SaveLayout(random, from, {.setting = "none", .job = "1", .node = "n1"}, dir.path());
     ASSERT_TRUE(index.ok()) << index.status().message();
     const Layout to = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 5)));
-    Ranks ranks(to.world_size);
+    Meeting ranks(to.world_size);
     std::vector<std::unique_ptr<RankMemory>> memory;
     std::vector<std::future<Result<LoadStats>>> loads;
     for (uint32_t r = 0; r < to.world_size; ++r) {
@@ -136,7 +103,7 @@ struct Table {
   }
 
   // Loads the pieces, one for each rank.
-  std::vector<Result<LoadStats>> Load(const std::vector<Box>& pieces, Ranks& ranks) {
+  std::vector<Result<LoadStats>> Load(const std::vector<Box>& pieces, Meeting& ranks) {
     std::vector<Piece> held;
     for (uint32_t r = 0; r < pieces.size(); ++r) held.push_back({0, r, 0, pieces[r]});
     const Layout layout = MakeLayout(static_cast<uint32_t>(pieces.size()), saved.arrays, held);
@@ -183,7 +150,7 @@ TEST(Exchange, ReadsEachBlockOnceForReplicasAndForColumns) {
   Table table;
   for (const auto& pieces :
        {std::vector<Box>{kWhole, kWhole, kWhole}, {kLeft, kRight}, {kLeft, kWhole, kRight, kLeft}}) {
-    Ranks ranks(static_cast<uint32_t>(pieces.size()));
+    Meeting ranks(static_cast<uint32_t>(pieces.size()));
     uint64_t blocks = 0, needed = 0;
     for (const auto& stats : table.Load(pieces, ranks)) {
       ASSERT_TRUE(stats.ok()) << stats.status().message();
@@ -202,7 +169,7 @@ TEST(Exchange, AsksAndConnectsNobodyWhereNothingIsShared) {
   Table table;
   const std::vector<Box> halves = {{{0, 0}, {Table::kRows / 2, Table::kWidth}},
                                    {{Table::kRows / 2, 0}, {Table::kRows / 2, Table::kWidth}}};
-  Ranks ranks(2);
+  Meeting ranks(2);
   for (const auto& stats : table.Load(halves, ranks)) ASSERT_TRUE(stats.ok()) << stats.status().message();
   EXPECT_EQ(ranks.questions, 0);
   table.Check(halves);
@@ -211,7 +178,7 @@ TEST(Exchange, AsksAndConnectsNobodyWhereNothingIsShared) {
 TEST(Exchange, OneRanksDamageEndsItForAllAndKeepsItsName) {
   Table table;
   FlipBit(table.files[1].path, 8 * (5 << 20));  // file 1, block 1: read by rank 2 of three
-  Ranks ranks(3);
+  Meeting ranks(3);
   const auto results = table.Load({kWhole, kWhole, kWhole}, ranks);
   EXPECT_EQ(results[2].status().code(), Code::kDamage);
   EXPECT_THAT(results[2].status().message(), HasSubstr(table.files[1].path + ": block 1"));
@@ -222,7 +189,7 @@ TEST(Exchange, OneRanksDamageEndsItForAllAndKeepsItsName) {
 TEST(Exchange, ARankThatNeverComesIsWaitedForUntilTheBreakerBreaks) {
   Table table;
   const Layout layout = MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kWhole}});
-  Ranks ranks(2);
+  Meeting ranks(2);
   std::string memory(static_cast<size_t>(kWhole.elements()), '?');
   auto load = std::async(std::launch::async, [&] {
     return LoadRank(table.saved, table.files, layout, 0,
@@ -236,7 +203,7 @@ TEST(Exchange, ARankThatNeverComesIsWaitedForUntilTheBreakerBreaks) {
 
 TEST(Exchange, RefusesAParcelThatItsOwnPlanDoesNotExpect) {
   Table table;
-  Ranks ranks(2);
+  Meeting ranks(2);
   const Layout theirs =
       MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kLeft}, {0, 1, 1, kRight}});
   const Layout ours = MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kLeft}});
@@ -259,7 +226,7 @@ TEST(Exchange, RefusesAParcelThatItsOwnPlanDoesNotExpect) {
 TEST(Exchange, RefusesAPlanThatDoesNotFitItsFilesOrDestinations) {
   Table table;
   const Layout layout = MakeLayout(1, table.saved.arrays, {{0, 0, 0, kWhole}});
-  Ranks ranks(1);
+  Meeting ranks(1);
   std::string memory(static_cast<size_t>(kWhole.elements()), '?');
   const std::vector<Destination> to = {
       {reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}};

@@ -162,5 +162,66 @@ TEST(Items, OrdinalsOfALayoutCountPiecesThatAreNotEmpty) {
   EXPECT_EQ(items.arrays()[0].PieceAt(1), 2u);
 }
 
+cairn_table Table(int64_t capacity, int64_t* rows, void* data) {
+  cairn_table table{};
+  table.struct_size = sizeof table;
+  table.row_bytes = 8;
+  table.capacity = capacity;
+  table.rows = rows;
+  table.data = data;
+  return table;
+}
+
+TEST(Items, ATableIsAnArrayAndABlobThatSaysWhichRowsCount) {
+  double data[5];
+  int64_t rows = 3;
+  Items items;
+  ASSERT_TRUE(items.AddTable("p", Table(5, &rows, data)).ok());
+  items.PlaceTable(0, 258, 300);
+  EXPECT_EQ(items.arrays()[0].spec.shape.ToString(), "[300, 8]");
+  EXPECT_EQ(items.arrays()[0].pieces[0].box.ToString(), "[258:263, 0:8]");
+  EXPECT_EQ(items.blobs()[0].name, "p.rows");
+  ASSERT_TRUE(items.MarkTables().ok());
+  const std::string mark(reinterpret_cast<const char*>(items.blobs()[0].data), items.blobs()[0].bytes());
+  EXPECT_EQ(mark, std::string("\2\1\0\0\0\0\0\0\3\0\0\0\0\0\0\0", 16));
+  for (const int64_t wrong : {int64_t{6}, int64_t{-1}}) {
+    rows = wrong;
+    EXPECT_EQ(items.MarkTables().code(), Code::kInvalid);
+  }
+}
+
+TEST(Items, ATableGrowsWhereTheProgramSaysHow) {
+  static double more[20];
+  double data[5];
+  int64_t rows = 0;
+  Items items;
+  cairn_table table = Table(5, &rows, data);
+  ASSERT_TRUE(items.AddTable("stays", table).ok());
+  table.grow = [](int64_t* capacity, void*) -> void* {
+    *capacity = 20;
+    return more;
+  };
+  ASSERT_TRUE(items.AddTable("grows", table).ok());
+  EXPECT_TRUE(items.MakeRoom(0, 5).ok());
+  EXPECT_EQ(items.MakeRoom(0, 6).code(), Code::kMismatch);
+  EXPECT_TRUE(items.MakeRoom(1, 6).ok());
+  EXPECT_EQ(items.tables()[1].capacity, 20);
+  EXPECT_EQ(items.arrays()[1].pieces[0].data, reinterpret_cast<std::byte*>(more));
+  EXPECT_EQ(items.MakeRoom(1, 21).code(), Code::kOutOfMemory);  // it would give 20 again
+}
+
+TEST(Items, RefusesATableWithoutRowsOrRoom) {
+  double data[5];
+  int64_t rows = 0;
+  Items items;
+  cairn_table table = Table(5, &rows, data);
+  table.row_bytes = 0;
+  EXPECT_FALSE(items.AddTable("p", table).ok());
+  EXPECT_FALSE(items.AddTable("p", Table(5, nullptr, data)).ok());
+  EXPECT_FALSE(items.AddTable("p", Table(5, &rows, nullptr)).ok());
+  EXPECT_FALSE(items.AddTable("p", Table(-1, &rows, data)).ok());
+  EXPECT_TRUE(items.AddTable("p", Table(0, &rows, nullptr)).ok());
+}
+
 }  // namespace
 }  // namespace cairn

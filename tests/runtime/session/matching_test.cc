@@ -126,5 +126,16 @@ TEST(Matching, RefusesImpossiblePatterns) {
   EXPECT_THAT(CheckMatchOptions({.only = {""}}).message(), HasSubstr("empty"));
 }
 
+TEST(Matching, OfATableTheNumberOfRowsDoesNotMatter) {
+  State now = Program({{"p", DType::kU8, false, {9, 16}}}, {{"p.rows", CAIRN_BLOB_MERGE}});
+  now.tables = {"p"};
+  EXPECT_THAT(
+      MatchItems({{"p", DType::kU8, false, {70, 16}}}, {{"p.rows", CAIRN_BLOB_MERGE}}, now, {}).refused,
+      IsEmpty());
+  EXPECT_THAT(
+      MatchItems({{"p", DType::kU8, false, {70, 8}}}, {{"p.rows", CAIRN_BLOB_MERGE}}, now, {}).refused,
+      ElementsAre("p: saved [70, 8] U8, registered [9, 16] U8"));
+}
+
 }  // namespace
 }  // namespace cairn

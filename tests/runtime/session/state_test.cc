@@ -154,5 +154,34 @@ TEST(State, ArraysThatLieDeepInEachOtherAreAnErrorAndNoStackOverflow) {
   EXPECT_EQ(DecodeState(shares[0]).status().code(), Code::kInternal);
 }
 
+TEST(State, ATableHasTheRowsOfAllRanksInTheirOrder) {
+  static double data[8];
+  static int64_t rows = 0;
+  const auto share = [](int64_t capacity, int64_t row_bytes) {
+    cairn_table table{};
+    table.struct_size = sizeof table;
+    table.row_bytes = row_bytes;
+    table.capacity = capacity;
+    table.rows = &rows;
+    table.data = data;
+    Items items;
+    EXPECT_TRUE(items.AddTable("p", table).ok());
+    return EncodeShare(items);
+  };
+  const auto state = MergeShares({share(3, 16), share(0, 16), share(4, 16)});
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  const auto again = DecodeState(EncodeState(*state));
+  ASSERT_TRUE(again.ok());
+  EXPECT_THAT(again->tables, ElementsAre("p"));
+  EXPECT_EQ(again->layout.arrays[0].shape.ToString(), "[7, 16]");
+  const LayoutIndex index(again->layout);
+  EXPECT_EQ(index.PiecesOf(0)[0].box.ToString(), "[0:3, 0:16]");
+  EXPECT_TRUE(index.PiecesOf(1).empty());
+  EXPECT_EQ(index.PiecesOf(2)[0].box.ToString(), "[3:7, 0:16]");
+  EXPECT_EQ(again->blobs, (std::vector<BlobSpec>{{"p.rows", CAIRN_BLOB_MERGE}}));
+  EXPECT_THAT(MergeShares({share(3, 16), share(3, 8)}).status().message(),
+              HasSubstr("\"p\": rank 0 and rank 1 disagree: a table, or its bytes of a row"));
+}
+
 }  // namespace
 }  // namespace cairn

@@ -1,0 +1,49 @@
+// Meeting: ranks as threads of one process that hand data to each other.
+#ifndef CAIRN_TESTS_RUNTIME_RESTORE_MEETING_H_
+#define CAIRN_TESTS_RUNTIME_RESTORE_MEETING_H_
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "runtime/restore/exchange.h"
+
+namespace cairn {
+
+// The address books of all ranks, and what each rank needs to meet the others.
+class Meeting {
+ public:
+  explicit Meeting(uint32_t count) : token_(Secret::Random()) {
+    for (uint32_t r = 0; r < count; ++r) {
+      books_.push_back(std::make_unique<AddressBook>([this, r](int to, std::string message) {
+        ++questions;
+        books_[static_cast<size_t>(to)]->OnMessage(static_cast<int>(r), message);
+      }));
+      breakers.push_back(*Breaker::Make());
+    }
+  }
+
+  ExchangeLinks LinksOf(uint32_t rank) {
+    const BulkIdentity self{.rank = static_cast<int>(rank),
+                            .key = "1.0.0",
+                            .session = "main",
+                            .token = token_,
+                            .purpose = "restore 1"};
+    return {self, books_[rank].get(), breakers[rank]};
+  }
+
+  void BreakAll(const Status& why) {
+    for (const auto& breaker : breakers) breaker->Break(why);
+  }
+
+  std::vector<std::shared_ptr<Breaker>> breakers;
+  std::atomic<int> questions{0};
+
+ private:
+  const Secret token_;
+  std::vector<std::unique_ptr<AddressBook>> books_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_TESTS_RUNTIME_RESTORE_MEETING_H_
