@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "runtime/catalog/commit.h"
 #include "runtime/formats/names.h"
 #include "tests/runtime/temp_dir.h"
 #include "tests/runtime/traced_child.h"
@@ -76,36 +77,34 @@ TEST(Life, KeepsWhatItsOwnRanksWroteBeforeItHadAnEpoch) {
   EXPECT_FALSE(std::filesystem::exists(other));
 }
 
-// Wherever another life claims the next epoch before the last look, this one owns nothing.
+// Another life claims the next epoch when this one has just claimed its own, or has just taken over what it found: it owns nothing.
 TEST(Life, IsFencedWhenItIsOvertakenBeforeItHasBegun) {
   if (!TracedChild::Possible()) GTEST_SKIP() << "ptrace is not allowed here";
   constexpr int kBegun = 0, kFenced = 1, kOther = 2;
-  int fenced = 0;
-  for (int after = 0; after < 10000; after = 2 * after + 1) {  // stops after its claim
+  for (const bool taken_over : {false, true}) {
     const TempDir tmp;
     LifeOptions options;
     options.dir = tmp.path() + "/run";
-    options.ask_slurm = [](const Identity&) { return HolderInSlurm::kUnknown; };
+    options.self.job = "2";
+    options.ask_slurm = [](const Identity&) { return HolderInSlurm::kGone; };
     options.say = [](const std::string&) {};
     const RunDirectory dir = *RunDirectory::Open(options.dir, "test");
+    Identity other;
+    other.job = "1";
+    ASSERT_EQ(*ClaimEpoch(dir, 0, other), 1u);
+    const std::string attempt = BeginAttempt(dir, 1, 10)->name.ToString();
     TracedChild child([&] {
       const auto life = Life::Begin(options);
       return life.ok() ? kBegun : life.status().code() == Code::kFenced ? kFenced : kOther;
     });
-    const auto claimed = [&] { return std::filesystem::exists(dir.PathOf(names::EpochFile(1))); };
-    bool lives = true;
-    while (lives && !claimed()) lives = child.Step();
-    for (int n = 0; lives && n < after; ++n) lives = child.Step();
-    if (!lives) break;
-    Identity other;
-    other.job = "2";
-    ASSERT_EQ(*ClaimEpoch(dir, 1, other), 2u);
-    const int end = child.Finish();
-    if (end == kBegun) break;  // past its last look
-    ASSERT_EQ(end, kFenced) << "overtaken " << after << " stops after its claim";
-    ++fenced;
+    const auto there = [&](const std::string& name) { return std::filesystem::exists(dir.PathOf(name)); };
+    const auto now = [&] {
+      return taken_over ? !there(attempt) && !there(names::Dead(attempt)) : there(names::EpochFile(2));
+    };
+    while (!now()) ASSERT_TRUE(child.Step());
+    ASSERT_EQ(*ClaimEpoch(dir, 2, other), 3u);
+    EXPECT_EQ(child.Finish(), kFenced) << "taken over: " << taken_over;
   }
-  EXPECT_GT(fenced, 3);
 }
 
 }  // namespace
