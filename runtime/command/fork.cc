@@ -6,8 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "runtime/catalog/target.h"
 #include "runtime/command/subcommands.h"
-#include "runtime/command/target.h"
 #include "runtime/version.h"
 
 namespace cairn {

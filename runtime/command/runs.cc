@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/catalog/checkpoints.h"
+#include "runtime/catalog/target.h"
 #include "runtime/command/known_runs.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/summary.h"
-#include "runtime/command/target.h"
 #include "runtime/command/text.h"
 #include "runtime/formats/manifest.h"
 

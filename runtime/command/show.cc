@@ -5,9 +5,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "runtime/catalog/target.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/summary.h"
-#include "runtime/command/target.h"
 #include "runtime/command/text.h"
 #include "runtime/staging/memory_room.h"
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "runtime/command/target.h"
+#include "runtime/catalog/target.h"
 #include "runtime/formats/names.h"
 #include "runtime/interop/dcp.h"
 #include "runtime/interop/safetensors_file.h"

@@ -4,10 +4,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "runtime/catalog/target.h"
 #include "runtime/command/ask.h"
 #include "runtime/command/known_runs.h"
 #include "runtime/command/subcommands.h"
-#include "runtime/command/target.h"
 #include "runtime/settings.h"
 #include "runtime/staging/memory_room.h"
 

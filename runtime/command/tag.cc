@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/catalog/marks.h"
+#include "runtime/catalog/target.h"
 #include "runtime/command/subcommands.h"
-#include "runtime/command/target.h"
 
 namespace cairn {
 namespace {

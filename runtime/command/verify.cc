@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "runtime/catalog/retention.h"
+#include "runtime/catalog/target.h"
 #include "runtime/command/progress_bar.h"
 #include "runtime/command/subcommands.h"
-#include "runtime/command/target.h"
 #include "runtime/command/text.h"
 #include "runtime/settings.h"
 #include "runtime/staging/memory_room.h"

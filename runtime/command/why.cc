@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/catalog/beat.h"
+#include "runtime/catalog/target.h"
 #include "runtime/command/known_runs.h"
 #include "runtime/command/life_story.h"
 #include "runtime/command/subcommands.h"
-#include "runtime/command/target.h"
 #include "runtime/formats/names.h"
 
 namespace cairn {

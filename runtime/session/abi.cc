@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "runtime/abi_guard.h"
 #include "runtime/include/cairn/cairn.h"
 #include "runtime/io/fork_guard.h"
 #include "runtime/session/session.h"
@@ -18,66 +19,11 @@ namespace {
 
 using cairn::Code;
 using cairn::Status;
-
-std::string& LastError() {
-  thread_local std::string text;
-  return text;
-}
-
-int ToAbi(Code code) {
-  switch (code) {
-    case Code::kOk:
-      return CAIRN_OK;
-    case Code::kInvalid:
-      return CAIRN_E_INVALID;
-    case Code::kMismatch:
-      return CAIRN_E_MISMATCH;
-    case Code::kDamage:
-      return CAIRN_E_DAMAGE;
-    case Code::kBusy:
-    case Code::kFenced:
-      return CAIRN_E_BUSY;
-    case Code::kNotFound:
-    case Code::kExists:
-    case Code::kPermission:
-    case Code::kNoSpace:
-    case Code::kIo:
-      return CAIRN_E_IO;
-    case Code::kTimeout:
-      return CAIRN_E_TIMEOUT;
-    case Code::kUnavailable:
-    case Code::kCancelled:
-      return CAIRN_E_PEER;
-    case Code::kOutOfMemory:
-      return CAIRN_E_NO_MEMORY;
-    case Code::kInternal:
-      return CAIRN_E_INTERNAL;
-  }
-  return CAIRN_E_INTERNAL;
-}
-
-int Report(const Status& status) {
-  LastError() = status.message();
-  return ToAbi(status.code());
-}
-
-int WrongState(const char* what) {
-  LastError() = what;
-  return CAIRN_E_STATE;
-}
-
-template <typename Body>
-int Guard(Body&& body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return Report({Code::kOutOfMemory, "out of memory"});
-  } catch (const std::exception& e) {
-    return Report({Code::kInternal, e.what()});
-  } catch (...) {
-    return Report({Code::kInternal, "an unknown exception"});
-  }
-}
+using cairn::abi::Guard;
+using cairn::abi::LastError;
+using cairn::abi::Report;
+using cairn::abi::ToAbi;
+using cairn::abi::WrongState;
 
 // The session to work on, or nullptr when there is nothing to do.
 cairn::Session* Live(const cairn_session* session) {

@@ -12,12 +12,14 @@ ranks it gets next. Started without, every call is a cheap no-op: no second code
         session.step(step + 1)
     session.finalize()
 
-For PyTorch see `cairn.torch.attach`. Needs nothing but the standard library; the runtime (libcairn.so) is found by way of srun's environment.
+`Checkpoint` reads what was saved, in any process. For PyTorch see `cairn.torch.attach`. Needs nothing but the standard library; the runtime
+(libcairn.so) is found by way of srun's environment.
 """
+from cairn.checkpoint import Checkpoint, SavedArray
 from cairn.errors import Busy, Damage, Error, Invalid, Mismatch, PeerGone, Timeout
 from cairn.memory import Piece
 from cairn.session import Blob, Policy, Report, Session, Table
 
-__all__ = ["Blob", "Busy", "Damage", "Error", "Invalid", "Mismatch", "PeerGone", "Piece", "Policy", "Report", "Session", "Table",
-           "Timeout"]
+__all__ = ["Blob", "Busy", "Checkpoint", "Damage", "Error", "Invalid", "Mismatch", "PeerGone", "Piece", "Policy", "Report", "SavedArray", "Session",
+           "Table", "Timeout"]
 __version__ = "0.1.0"

@@ -1,7 +1,7 @@
 """The C interface (cairn.h) by ctypes, which releases the interpreter lock for the time of each call.
 
 Looked for in this order: what the process has loaded already (the shim of `srun --checkpoint`, or a program that links it), the file that
-CAIRN_LIBRARY names, libcairn.so where the loader finds it. Where there is none, `load` returns None and sessions are no-ops.
+CAIRN_LIBRARY names, libcairn.so where the loader finds it, the one that this package was installed with. Where there is none, `load` returns None and sessions are no-ops.
 """
 import ctypes
 import functools
@@ -56,6 +56,14 @@ class ReportStruct(ctypes.Structure):
                 ("difference_count", c_int)]
 
 
+class CheckpointInfo(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("path", c_char_p), ("step", c_int64), ("label", c_int64), ("world_size", c_int), ("array_count", c_int)]
+
+
+class SavedArrayStruct(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("dtype", c_int), ("order", c_int), ("ndim", c_int), ("shape", Dims)]
+
+
 _FUNCTIONS = {
     "cairn_last_error": (c_char_p, []),
     "cairn_abi_version": (c_int, []),
@@ -76,13 +84,19 @@ _FUNCTIONS = {
     "cairn_save": (c_int, [c_void_p, c_char_p]),
     "cairn_wait": (c_int, [c_void_p, c_int]),
     "cairn_finalize": (c_int, [POINTER(c_void_p)]),
+    "cairn_checkpoint_open": (c_int, [c_char_p, POINTER(c_void_p)]),
+    "cairn_checkpoint_describe": (c_int, [c_void_p, POINTER(CheckpointInfo)]),
+    "cairn_checkpoint_array": (c_int, [c_void_p, c_int, POINTER(SavedArrayStruct)]),
+    "cairn_checkpoint_read": (c_int, [c_void_p, c_int, POINTER(c_int64), POINTER(c_int64), c_void_p, c_size_t]),
+    "cairn_checkpoint_close": (c_int, [POINTER(c_void_p)]),
 }
 
 
 @functools.lru_cache(maxsize=None)
 def load() -> Optional[ctypes.CDLL]:
     """The library, its functions declared; None where there is none."""
-    for path in (None, os.environ.get("CAIRN_LIBRARY"), "libcairn.so"):
+    beside = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../libcairn.so"))  # of <libdir>/cairn/python/cairn
+    for path in (None, os.environ.get("CAIRN_LIBRARY"), "libcairn.so", beside):
         try:
             library = ctypes.CDLL(path)
             library.cairn_open

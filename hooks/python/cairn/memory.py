@@ -6,6 +6,7 @@ from typing import Any, Optional, Sequence, Tuple
 # Names as safetensors spells them; values as CAIRN_* in cairn.h.
 DTYPES = {name: value for value, name in enumerate(
     ("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "I16", "U16", "F16", "BF16", "I32", "U32", "F32", "F64", "I64", "U64", "C64"))}
+DTYPE_NAMES = {value: name for name, value in DTYPES.items()}
 
 
 @dataclasses.dataclass

@@ -298,6 +298,45 @@ CAIRN_API int cairn_wait(cairn_session* session, int timeout_ms);
  * computed stands. A process that exits without this call leaves a run that can be resumed. */
 CAIRN_API int cairn_finalize(cairn_session** session);
 
+typedef struct cairn_checkpoint cairn_checkpoint;
+
+/* Opens a committed checkpoint for reading, in any process: without srun, a session or other ranks. It is not pruned while it is read from.
+ * One thread at a time may be inside a function of a checkpoint. target: DIR (the newest that a restart would take), DIR@STEP or DIR@TAG.
+ * Every block that is read is compared with its checksum. CAIRN_E_IO: there is none, and the message names what there is. CAIRN_E_DAMAGE:
+ * its metadata have a fault. */
+CAIRN_API int cairn_checkpoint_open(const char* target, cairn_checkpoint** checkpoint);
+
+typedef struct cairn_checkpoint_info {
+  size_t struct_size; /* set by the caller: sizeof(cairn_checkpoint_info) */
+  const char* path;   /* of its folder, absolute; valid until cairn_checkpoint_close */
+  int64_t step;       /* as in cairn_report */
+  int64_t label;
+  int world_size; /* members of the life that saved */
+  int array_count;
+} cairn_checkpoint_info;
+
+CAIRN_API int cairn_checkpoint_describe(const cairn_checkpoint* checkpoint, cairn_checkpoint_info* info);
+
+typedef struct cairn_saved_array {
+  size_t struct_size; /* set by the caller: sizeof(cairn_saved_array) */
+  const char* name;   /* valid until cairn_checkpoint_close */
+  int dtype;          /* CAIRN_F64, … */
+  int order;          /* CAIRN_ORDER_C or CAIRN_ORDER_FORTRAN */
+  int ndim;
+  int64_t shape[CAIRN_MAX_DIMS]; /* elements, dimensions as the program counted them */
+} cairn_saved_array;
+
+/* The index-th array, 0 … info.array_count - 1. */
+CAIRN_API int cairn_checkpoint_array(const cairn_checkpoint* checkpoint, int index, cairn_saved_array* array);
+
+/* Reads a box of the index-th array into `size` bytes at data, dense in the array's order. offset and extent: elements a dimension, or both NULL
+ * for all of it; size must be just that of the box. CAIRN_E_DAMAGE when what is read is not what was written. */
+CAIRN_API int cairn_checkpoint_read(cairn_checkpoint* checkpoint, int index, const int64_t* offset,
+                                    const int64_t* extent, void* data, size_t size);
+
+/* *checkpoint becomes NULL. */
+CAIRN_API int cairn_checkpoint_close(cairn_checkpoint** checkpoint);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,8 @@
 """Ways to train that are not ways to wrap: all of them in one attached run, stopped after a save and resumed on fewer ranks, to the same bits."""
-from lives import HERE, Lives, free_port, main
+import os
+import sys
+
+from lives import HERE, ROOT, Lives, free_port, main
 
 
 class CasesTest(Lives):
@@ -16,6 +19,39 @@ class CasesTest(Lives):
             with self.subTest(case):
                 self.assertEqual([before[case, step] for step in (1, 2, 3)] + [after[case, step] for step in (4, 5, 6)],
                                  [whole[case, step] for step in range(1, 7)])
+
+
+class LoadTest(Lives):
+    """What sharded ranks have saved, in this process, which is no rank."""
+
+    def test_a_module_that_is_loaded_goes_on_as_the_run_did(self):
+        self.life("run", 2, HERE / "train.py", "fsdp1-flat", "--save-at", 4, "--stop-at", 4, "--port", free_port())
+        said = self.life("run", 1, HERE / "train.py", "ddp", "--steps", 5, "--port", free_port())[0]
+        expected = next(float.fromhex(words[2]) for words in said if words[:2] == ["loss", "5"])
+        os.environ["CAIRN_LIBRARY"] = str(self.build.resolve() / "runtime/libcairn.so")
+        sys.path.insert(0, str(ROOT / "hooks/python"))
+        self.addCleanup(sys.path.remove, str(ROOT / "hooks/python"))
+        import torch
+        from cairn.errors import Mismatch
+        from cairn.torch import load
+        from train import Net, SAMPLES, data
+
+        x, y = data(4, 0, SAMPLES)
+        with torch.device("meta"):
+            shapes = Net()
+        for net in (Net(), shapes, Net().double()):
+            filled = load(self.folder / "run", step=4, into=net)
+            self.assertEqual(sorted(filled), sorted(f"model.{name}" for name in net.state_dict()))
+            loss = torch.nn.functional.cross_entropy(net(x.to(net.out.weight.dtype)), y)
+            self.assertAlmostEqual(loss.item() / expected, 1, delta=1e-5)
+        moments = load(self.folder / "run", step=4, only=["optim.state.out.*", "model.scale"])
+        self.assertEqual(sorted(moments), ["model.scale"] + [f"optim.state.out.{name}.{key}" for name in ("bias", "weight")
+                                                            for key in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")])
+        self.assertEqual((moments["optim.state.out.weight.step"].item(), moments["optim.state.out.weight.exp_avg"].shape), (4, (5, 36)))
+        net.extra = torch.nn.Parameter(torch.zeros(2))
+        with self.assertRaisesRegex(Mismatch, "model.extra: not in the checkpoint"):
+            load(self.folder / "run", into=net)
+        load(self.folder / "run", into=net, only="model.out.*")
 
 
 main()

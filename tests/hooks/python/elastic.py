@@ -1,4 +1,4 @@
-"""A rank that goes through 60 samples twice, with an ElasticSampler: prints "step EPOCH NUMBER PIECES SAMPLE …" for each batch."""
+"""A rank that goes through 60 samples twice, with an ElasticSampler or (third argument "stateful") torchdata's StatefulDataLoader: prints "step EPOCH NUMBER PIECES SAMPLE …" for each batch."""
 import os
 import sys
 
@@ -12,8 +12,11 @@ os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": str(rank
 torch.distributed.init_process_group("gloo")
 model = torch.nn.Linear(1, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.25)
-sampler = cairn.torch.ElasticSampler(60, batch_size=4, seed=7)
-loader = torch.utils.data.DataLoader(torch.arange(60), batch_sampler=sampler)
+if sys.argv[3:] == ["stateful"]:
+    from torchdata.stateful_dataloader import StatefulDataLoader
+    loader = StatefulDataLoader(torch.arange(60), batch_size=4, shuffle=True)
+else:
+    loader = torch.utils.data.DataLoader(torch.arange(60), batch_sampler=cairn.torch.ElasticSampler(60, batch_size=4, seed=7))
 run = cairn.torch.attach(model, optimizer, loader=loader)
 for epoch in run.epochs(2):
     for samples in run.batches(loader):

@@ -1,4 +1,5 @@
 """The place in the data: each sample once an epoch, on any numbers of ranks."""
+import importlib.util
 import random
 import sys
 import unittest
@@ -71,6 +72,15 @@ class SamplerTest(unittest.TestCase):
 
 
 class ElasticTest(Lives):
+    @unittest.skipUnless(importlib.util.find_spec("torchdata"), "needs torchdata")
+    def test_a_stateful_data_loader_goes_on_where_it_was(self):
+        used = {0: [], 1: []}
+        for stop in (3, 99):
+            for words in (words for words in self.life("run", 1, HERE / "elastic.py", free_port(), stop, "stateful")[0] if words[0] == "step"):
+                used[int(words[1])] += map(int, words[4:])
+        for epoch in used:
+            self.assertEqual(sorted(used[epoch]), list(range(60)))
+
     def test_four_resizes_in_two_epochs_use_each_sample_once_an_epoch(self):
         used = {0: [], 1: []}
         pieces = []

@@ -10,9 +10,10 @@
             scheduler.step()
     run.finalize()
 
-Started without ``srun --checkpoint`` the loop runs as if Cairn were not there.
+`load` reads a checkpoint's tensors in any process. Started without ``srun --checkpoint`` the loop runs as if Cairn were not there.
 """
+from cairn.torch.load import load
 from cairn.torch.run import Run, attach
 from cairn.torch.sampler import ElasticSampler
 
-__all__ = ["ElasticSampler", "Run", "attach"]
+__all__ = ["ElasticSampler", "Run", "attach", "load"]

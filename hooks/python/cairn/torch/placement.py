@@ -2,6 +2,7 @@
 (FSDP2, tensor parallel, both), and the flat shards of FSDP1.
 """
 import dataclasses
+import math
 from typing import List, Optional, Sequence, Tuple
 
 import torch
@@ -37,9 +38,13 @@ class Placement:
             out.append(Piece(offset, extent, local.data_ptr() + (first + begin - start) * local.element_size()))
         return out
 
-    def fits(self, local: torch.Tensor, parameter: torch.Tensor) -> bool:
-        """Whether an optimizer's tensor is laid out as its parameter is."""
-        return local.shape == parameter.shape
+    def views(self, local: torch.Tensor) -> List[torch.Tensor]:
+        """The tensors where the pieces lie."""
+        if self.flat is None:
+            return [local] if local.numel() else []
+        start, count, first = self.flat
+        flat = local.view(-1)
+        return [flat.narrow(0, first + begin - start, math.prod(extent)).view(extent) for _, extent, begin in boxes_of_range(self.shape, start, count)]
 
 
 def boxes_of_range(shape: Sequence[int], start: int, count: int):

@@ -5,8 +5,8 @@
 //   DIR@best        the one with the tag `best`
 //   DIR@step-…      by its full name
 //   DIR/step-…      likewise, as a shell completes it
-#ifndef CAIRN_RUNTIME_COMMAND_TARGET_H_
-#define CAIRN_RUNTIME_COMMAND_TARGET_H_
+#ifndef CAIRN_RUNTIME_CATALOG_TARGET_H_
+#define CAIRN_RUNTIME_CATALOG_TARGET_H_
 
 #include <string>
 
@@ -44,4 +44,4 @@ Result<Chosen> ChooseCheckpoint(const std::string& text);
 
 }  // namespace cairn
 
-#endif  // CAIRN_RUNTIME_COMMAND_TARGET_H_
+#endif  // CAIRN_RUNTIME_CATALOG_TARGET_H_

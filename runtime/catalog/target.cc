@@ -1,4 +1,4 @@
-#include "runtime/command/target.h"
+#include "runtime/catalog/target.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,13 +6,18 @@
 #include <optional>
 
 #include "runtime/catalog/marks.h"
-#include "runtime/command/text.h"
 #include "runtime/formats/names.h"
 
 namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::string Listed(const std::vector<std::string>& parts) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() ? "" : ", ") + part;
+  return out;
+}
 
 std::optional<int64_t> ParseStep(const std::string& text) {
   int64_t step = 0;
@@ -44,11 +49,12 @@ Result<Checkpoint> OfStep(const RunDirectory& dir, const Listing& listing, int64
   if (!found.empty()) {
     for (const Checkpoint& c : found) there.push_back(c.name);
     return Status(Code::kNotFound, "step " + std::to_string(step) + " of " + dir.path() +
-                                       " has several orphans, name one as DIR@NAME: " + Join(there));
+                                       " has several orphans, name one as DIR@NAME: " + Listed(there));
   }
   for (const Checkpoint& c : listing.checkpoints) there.push_back(std::to_string(c.id.step));
-  return Status(Code::kNotFound, dir.path() + " has no checkpoint of step " + std::to_string(step) +
-                                     (there.empty() ? "; it has none at all" : "; there are " + Join(there)));
+  return Status(Code::kNotFound,
+                dir.path() + " has no checkpoint of step " + std::to_string(step) +
+                    (there.empty() ? "; it has none at all" : "; there are " + Listed(there)));
 }
 
 Result<Checkpoint> OfName(const RunDirectory& dir, const Listing& listing, const std::string& name,
@@ -67,7 +73,7 @@ Result<Checkpoint> OfTag(const RunDirectory& dir, const Listing& listing, const 
   std::vector<std::string> there;
   for (const auto& [name, checkpoint] : tags) there.push_back(name);
   return Status(Code::kNotFound, dir.path() + " has no tag \"" + tag + "\"" +
-                                     (there.empty() ? ", and no other" : "; there are " + Join(there)));
+                                     (there.empty() ? ", and no other" : "; there are " + Listed(there)));
 }
 
 }  // namespace

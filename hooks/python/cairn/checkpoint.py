@@ -1,0 +1,63 @@
+"""Checkpoint: a committed checkpoint, read in any process, without srun, a session or other ranks."""
+import ctypes
+import dataclasses
+import os
+from typing import Dict, Optional, Sequence, Tuple, Union
+
+from cairn import errors, library, memory
+
+
+@dataclasses.dataclass(frozen=True)
+class SavedArray:
+    """dtype as safetensors spells it; shape of the whole; fortran: column-major, dimensions as the program counted them."""
+
+    index: int
+    name: str
+    dtype: str
+    shape: Tuple[int, ...]
+    fortran: bool
+
+
+class Checkpoint:
+    """Opens a checkpoint of the run in `directory`; every block that is read is compared with its checksum.
+
+    which  None: the newest that a restart would take; a step, or a tag
+    Has `path` (of its folder), `step`, `label`, `world_size`, and `arrays` by name. One thread at a time. Not pruned while it is open and read from.
+    Raises `cairn.Error` naming what there is where there is no such checkpoint, and ImportError where no libcairn.so can be found.
+    """
+
+    def __init__(self, directory: Union[str, os.PathLike], which: Union[None, int, str] = None):
+        self._handle = ctypes.c_void_p()
+        self._library = library.load()
+        if self._library is None:
+            raise ImportError("libcairn.so is nowhere to be found: name it in CAIRN_LIBRARY")
+        target = os.fspath(directory) + ("" if which is None else f"@{which}")
+        self._check(self._library.cairn_checkpoint_open(target.encode(), ctypes.byref(self._handle)))
+        info = library.CheckpointInfo(ctypes.sizeof(library.CheckpointInfo))
+        self._check(self._library.cairn_checkpoint_describe(self._handle, info))
+        self.path, self.step, self.label, self.world_size = info.path.decode(), info.step, info.label, info.world_size
+        self.arrays: Dict[str, SavedArray] = {}
+        for index in range(info.array_count):
+            saved = library.SavedArrayStruct(ctypes.sizeof(library.SavedArrayStruct))
+            self._check(self._library.cairn_checkpoint_array(self._handle, index, saved))
+            name = saved.name.decode()
+            self.arrays[name] = SavedArray(index, name, memory.DTYPE_NAMES[saved.dtype], tuple(saved.shape[:saved.ndim]), saved.order == 1)
+
+    def _check(self, code: int) -> None:
+        if code != 0:
+            raise errors.of(code, (self._library.cairn_last_error() or b"").decode(errors="replace"))
+
+    def read(self, name: str, address: int, size: int, offset: Optional[Sequence[int]] = None, extent: Optional[Sequence[int]] = None) -> None:
+        """Fills `size` bytes at `address` with an array, or a box of it, dense in the array's order. Raises `cairn.Damage` for what is not as it was."""
+        box = (None, None) if offset is None else (memory.padded(offset, library.Dims), memory.padded(extent, library.Dims))
+        self._check(self._library.cairn_checkpoint_read(self._handle, self.arrays[name].index, *box, address, size))
+
+    def close(self) -> None:
+        if self._handle:
+            self._library.cairn_checkpoint_close(ctypes.byref(self._handle))
+
+    def __enter__(self) -> "Checkpoint":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
