@@ -1,6 +1,7 @@
 """Ways to train that are not ways to wrap: all of them in one attached run, stopped after a save and resumed on fewer ranks, to the same bits."""
 import os
 import sys
+import unittest
 
 from lives import HERE, ROOT, Lives, free_port, main
 
@@ -19,6 +20,17 @@ class CasesTest(Lives):
             with self.subTest(case):
                 self.assertEqual([before[case, step] for step in (1, 2, 3)] + [after[case, step] for step in (4, 5, 6)],
                                  [whole[case, step] for step in range(1, 7)])
+
+
+class NamesTest(unittest.TestCase):
+    def test_a_renamed_layer_of_one_of_two_models_is_found_with_its_optimizer_state(self):
+        sys.path.insert(0, str(ROOT / "hooks/python"))
+        self.addCleanup(sys.path.remove, str(ROOT / "hooks/python"))
+        from cairn.torch.changes import item_renames
+
+        self.assertEqual(item_renames({"old.*": "new.*"}, ["a", "b"], ["o"]),
+                         {"a.old.*": "a.new.*", "b.old.*": "b.new.*", "o.state.a.old.*.*": "o.state.a.new.*.*", "o.state.b.old.*.*": "o.state.b.new.*.*"})
+        self.assertEqual(item_renames({"old": "new"}, ["model"], ["optim"]), {"model.old": "model.new", "optim.state.old.*": "optim.state.new.*"})
 
 
 class LoadTest(Lives):

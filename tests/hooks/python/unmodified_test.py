@@ -73,6 +73,9 @@ class BoundaryTest(unittest.TestCase):
         for _ in range(2):
             self.model(self.x)
             self.assertEqual(seen, [1])
+        self.optimizer.step()
+        self.model(self.x)
+        self.assertEqual(seen, [1, 1])
 
     def test_a_loop_without_boundaries_is_told_so_once(self):
         for ended, lines in ((0, 1), (1, 0)):

@@ -15,8 +15,19 @@ def item_renames(rename: Mapping[str, str], models: Iterable[str], optimizers: I
         if saved.count("*") != new.count("*"):
             raise Invalid(f'rename: "{saved}" and "{new}" have not the same number of "*"')
         out.update({f"{key}.{saved}": f"{key}.{new}" for key in models})
+    for saved, new in optimizer_renames(rename, models).items():
         out.update({f"{key}.state.{saved}.*": f"{key}.state.{new}.*" for key in optimizers})
     return out
+
+
+def optimizer_renames(rename: Mapping[str, str], models: Iterable[str]) -> Dict[str, str]:
+    """`rename` for the names by which optimizers know parameters."""
+    return {inside(key) + saved: inside(key) + new for key in models for saved, new in rename.items()}
+
+
+def inside(model: str) -> str:
+    """What an optimizer puts before the names of a model's parameters: it may hold those of several models."""
+    return "" if model == "model" else f"{model}."
 
 
 def renamed(rename: Mapping[str, str], name: str) -> str:

@@ -12,7 +12,7 @@ from cairn.memory import Piece
 from cairn.session import Policy, Report, Session
 from cairn.torch import codec
 from cairn.torch.boundary import after_steps_of, expect
-from cairn.torch.changes import compared, item_renames, nothing_saved, renamed
+from cairn.torch.changes import compared, inside, item_renames, nothing_saved, optimizer_renames, renamed
 from cairn.torch.model import Part, parts_of
 from cairn.torch.optimizer import State
 from cairn.torch.placement import DTYPES
@@ -93,8 +93,7 @@ class Run:
         for key, model in models.items():
             own, names = parts_of(model)
             parts += [Part(f"{key}.{part.name}", part.dtype, part.placement, part.local) for part in own]
-            inside = "" if key == "model" else f"{key}."  # an optimizer may hold parameters of several models
-            by_parameter.update({one: [(inside + part, *rest) for part, *rest in of_one] for one, of_one in names.items()})
+            by_parameter.update({one: [(inside(key) + part, *rest) for part, *rest in of_one] for one, of_one in names.items()})
         self._optimizers = [State(key, optimizer, by_parameter) for key, optimizer in optimizers.items()]
         for state in self._optimizers:
             parts += state.parts()
@@ -106,7 +105,7 @@ class Run:
         self._piece, self._pieces, self._end = 0, 1, 0  # of the step under way, and the place after it
         self._session.on_copy(self._collect)
         self._encode()  # what cannot be saved is said now, not at the first save
-        self._rename = rename
+        self._rename = optimizer_renames(rename, models)
         self.report = self._session.restore(match, item_renames(rename, models, optimizers))
         self.steps_done = self.report.step
         self._take_back()
