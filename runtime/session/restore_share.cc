@@ -53,6 +53,7 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
       report.world_size_saved = static_cast<int>(order.world_size_saved);
       report.finished = order.finished ? 1 : 0;
       report.match = static_cast<int>(boot_.settings.match.value_or(match_.allowed));
+      if (!run_id_.empty()) report.run_id = run_id_.c_str();
       CountItems(&report);
       return report;
     }
@@ -142,7 +143,7 @@ Status RestoreShare::Prepare(const Order& order, Outcome* outcome) {
   options.ranks_on_node = boot_.ranks_on_node;
   options.epoch = opened_.epoch;
   options.claim = opened_.claim;
-  options.run_id = order.run_id;
+  options.run_id = run_id_ = order.run_id;
   options.run_directory = boot_.settings.dir;
   options.keeps_layout = boot_.first_on_node;
   options.tier = Tier();

@@ -81,6 +81,7 @@ class RestoreShare {
   Opened opened_;
   MatchOptions match_;
   std::vector<ItemDifference> differences_;                      // of the checkpoint that was loaded last
+  std::string run_id_;                                           // since Prepare
   State state_;                                                  // what all members registered; during Run
   std::map<std::string, std::vector<std::string>> saved_blobs_;  // merged ones, by name, then member
 

@@ -53,7 +53,7 @@ class DifferenceStruct(ctypes.Structure):
 class ReportStruct(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("restored", c_int), ("step", c_int64), ("label", c_int64), ("world_size_saved", c_int),
                 ("items_loaded", c_int), ("items_reset", c_int), ("finished", c_int), ("match", c_int),
-                ("difference_count", c_int)]
+                ("difference_count", c_int), ("run_id", c_char_p)]
 
 
 class CheckpointInfo(ctypes.Structure):

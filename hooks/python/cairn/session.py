@@ -32,6 +32,7 @@ class Report:
     label             the label given to that call
     world_size_saved  ranks of the life that saved
     finished          the run was finished: there is nothing left to do
+    run_id            of the run, the same in all its lives; "" where there is none
     match             which differences were allowed, as --checkpoint-match spells it
 
     Names of items, empty where nothing was restored:
@@ -48,6 +49,7 @@ class Report:
     label: int = 0
     world_size_saved: int = 0
     finished: bool = False
+    run_id: str = ""
     match: str = "strict"
     loaded: Tuple[str, ...] = ()
     missing: Tuple[str, ...] = ()
@@ -178,7 +180,8 @@ class Session:
         report = library.ReportStruct(ctypes.sizeof(library.ReportStruct))
         self._check(self._library.cairn_restore(self._handle, report))
         allowed = ",".join(name for name, bit in _ALLOWED.items() if report.match & bit) or "strict"
-        return Report(bool(report.restored), report.step, report.label, report.world_size_saved, bool(report.finished), allowed,
+        return Report(bool(report.restored), report.step, report.label, report.world_size_saved, bool(report.finished),
+                      (report.run_id or b"").decode(), allowed,
                       **self._outcome(report.difference_count) if report.restored else {})
 
     def _set_load(self, match: str, rename: Dict[str, str], only: List[str]) -> None:

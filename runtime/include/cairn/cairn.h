@@ -249,6 +249,8 @@ typedef struct cairn_report {
   int finished;         /* 1 when the run was finished: there is nothing left to do */
   int match;            /* CAIRN_MATCH_*: what was allowed */
   int difference_count; /* for cairn_restored_difference */
+  const char*
+      run_id; /* of the run, the same in all its lives; valid until cairn_finalize. NULL where there is none */
 } cairn_report;
 
 /* Loads the newest valid checkpoint of the run into the registered memory, or nothing when there is none; collective. Required, once, before

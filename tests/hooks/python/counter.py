@@ -1,4 +1,4 @@
-"""A rank in plain Python: its rows of one array of doubles count the steps. Prints "resumed STEP", "notes TEXT …", "own RANK|none", "sum HEX" and
+"""A rank in plain Python: its rows of one array of doubles count the steps. Prints "resumed STEP", "run ID", "notes TEXT …", "own RANK|none", "sum HEX" and
 "done"."""
 import argparse
 import ctypes
@@ -38,6 +38,7 @@ def collect():
 session.on_copy(collect)
 report = session.restore()
 print("resumed", report.step, flush=True)
+print("run", report.run_id, flush=True)
 print("notes", *(note.decode() for note in session.saved_blobs("notes", report.world_size_saved)), flush=True)
 print("own", struct.unpack("q", own.value)[0] if own.value else "none", flush=True)
 for step in range(report.step, 9):

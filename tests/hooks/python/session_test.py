@@ -1,6 +1,7 @@
 """The package without PyTorch: whole lives of ranks in plain Python, and where arrays of others lie."""
 import ctypes
 import json
+import re
 import subprocess
 import sys
 import unittest
@@ -21,8 +22,11 @@ class SessionTest(Lives):
         whole = [float.fromhex(words[1]) for said in self.life("whole", 3, HERE / "counter.py") for words in said if words[0] == "sum"]
         for ranks in (3, 2, 4):
             run = f"run{ranks}"
-            self.life(run, 3, HERE / "counter.py", "--save-at", 4, "--stop-at", 4)
+            earlier = self.life(run, 3, HERE / "counter.py", "--save-at", 4, "--stop-at", 4)
             later = self.life(run, ranks, HERE / "counter.py")
+            number = re.search('"id": ?"([0-9a-f]{16})"', (self.folder / run / "RUN").read_text()).group(1)
+            for said in earlier + later:
+                self.assertIn(["run", number], said)
             for rank, said in enumerate(later):
                 self.assertIn(["resumed", "4"], said)
                 self.assertIn(["notes", "0of3", "1of3", "2of3"], said)

@@ -115,6 +115,11 @@ class Run:
             expect(optimizers.values(), lambda: self.steps_done > self.report.step, self._rank in (None, 0) and self.protected)
 
     @property
+    def id(self) -> str:
+        """Of the run: the same in all its lives and on all ranks, as `cairn ls` shows it; "" without `srun --checkpoint`."""
+        return self.report.run_id
+
+    @property
     def restored(self) -> bool:
         """Whether a checkpoint was loaded."""
         return self.report.restored
