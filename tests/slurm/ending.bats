@@ -79,3 +79,20 @@ step_runs() { [[ $(squeue --noheader --steps --job="$1" --format=%j) == *sleep* 
   echo "without Cairn ${took[0]} ms, with it ${took[1]} ms"
   ((took[1] < took[0] + 1000))
 }
+
+# As somebody at a terminal presses it, until srun passes it on.
+ctrl_c() {
+  as_root kill -INT "$(cat "$T/srun.pid")"
+  sleep 0.3
+  grep -q 'srun: sending Ctrl-C' "$T/srun.out"
+}
+
+@test "10: Ctrl-C in srun ends the job at once without a save, and the journal tells of it" {
+  as_user bash -c "echo \$\$ >srun.pid
+    exec srun --mpi=pmix --nodes=2 --checkpoint --checkpoint-dir=run $heat2d --log heat2d.log $endless >srun.out 2>&1" &
+  wait_for 30 heat2d_is_past 5
+  wait_for 20 ctrl_c
+  wait_for 20 cluster_is_idle
+  [[ -z $(committed_step "$T/run") ]]
+  as_user cairn why run | grep -q 'end: interrupted'
+}
