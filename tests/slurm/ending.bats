@@ -87,7 +87,7 @@ ctrl_c() {
   grep -q 'srun: sending Ctrl-C' "$T/srun.out"
 }
 
-@test "10: Ctrl-C in srun ends the job at once without a save, and the journal tells of it" {
+@test "Ctrl-C in srun ends the job at once without a save, and the journal tells of it" {
   as_user bash -c "echo \$\$ >srun.pid
     exec srun --mpi=pmix --nodes=2 --checkpoint --checkpoint-dir=run $heat2d --log heat2d.log $endless >srun.out 2>&1" &
   wait_for 30 heat2d_is_past 5
