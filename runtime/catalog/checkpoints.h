@@ -43,8 +43,8 @@ struct Listing {
 // Everything that has a manifest. An error only when the directory itself cannot be read.
 Result<Listing> ListCheckpoints(const RunDirectory& dir);
 
-// Those to restore from, newest first: on the line, not marked. One whose manifest is damaged stands among them, so that the caller names
-// and marks it when its turn comes (LoadCheckpoint says kDamage).
+// Those to restore from, newest first: on the line, not marked. One whose manifest is damaged, or of a newer Cairn, stands among them, so that
+// the caller names and marks it, or stops, when its turn comes (LoadCheckpoint says kDamage, kMismatch).
 std::vector<Checkpoint> Candidates(const Listing& listing);
 
 // OK when a life without candidates may begin from nothing: the line has never committed. Otherwise kDamage, naming what there is or was.
@@ -60,7 +60,7 @@ struct LoadedCheckpoint {
 
 // Reads manifest, index and blobs, checks them against their hashes and each other, and the sizes of all
 // files. kDamage only for what a second read confirms: wrong content, a file that is missing or has another
-// size. kIo, kPermission, kNotFound (the whole checkpoint is gone): no verdict on the checkpoint.
+// size. kMismatch: a newer Cairn wrote it. kIo, kPermission, kNotFound (the whole checkpoint is gone): no verdict on the checkpoint.
 Result<LoadedCheckpoint> LoadCheckpoint(const RunDirectory& dir, const std::string& name);
 
 // The parts of LoadCheckpoint. `path` is the checkpoint's folder.

@@ -129,9 +129,11 @@ class Verifier {
 }  // namespace
 
 Result<Sums> ReadSums(const std::string& checkpoint_path, const ShardRecord& record) {
+  // Of a newer version's file, which may be longer, the end is needed to tell it from damage.
+  const uint64_t max_bytes = 2 * EncodedSumsBytes(record.bytes) + (1 << 20);
   const std::string path = checkpoint_path + "/" + names::Sums(record.number);
   return Confirmed(path, [&]() -> Result<Sums> {
-    const Result<std::string> bytes = ReadAll(path, EncodedSumsBytes(record.bytes));
+    const Result<std::string> bytes = ReadAll(path, max_bytes);
     if (!bytes.ok()) {
       return bytes.status().code() == Code::kNotFound ? Status(Code::kDamage, path + " is missing")
                                                       : bytes.status();

@@ -32,7 +32,7 @@ struct VerifyOptions {
   std::function<void(uint64_t done, uint64_t total)> progress;
 };
 
-// An error where the checkpoint cannot be judged (kIo, kPermission, kNotFound); damage is in the report.
+// An error where the checkpoint cannot be judged (kIo, kPermission, kNotFound; kMismatch: a newer Cairn wrote it); damage is in the report.
 Result<VerifyReport> VerifyCheckpoint(const RunDirectory& dir, const std::string& name,
                                       const VerifyOptions& options = {});
 

@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 Result<Pointers> ReadPointers(const RunDirectory& dir, const Listing& listing) {
   Pointers pointers;
   for (const Checkpoint& c : Candidates(listing)) {
-    if (!c.readable.ok()) continue;
+    if (c.readable.code() == Code::kDamage) continue;  // a restart passes it over
     pointers.newest = c.name;
     break;
   }
@@ -62,6 +62,8 @@ std::vector<std::string> Flags(const Checkpoint& checkpoint, const Pointers& poi
   if (!DamageOf(checkpoint).empty()) {
     flags.emplace_back("damaged");
   } else if (!checkpoint.readable.ok()) {
+  } else if (checkpoint.readable.code() == Code::kMismatch) {
+    flags.emplace_back("of a newer Cairn");
     flags.emplace_back("unreadable");
   }
   return flags;

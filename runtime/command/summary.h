@@ -25,7 +25,7 @@ Result<Pointers> ReadPointers(const RunDirectory& dir, const Listing& listing);
 
 std::vector<std::string> TagsOf(const Checkpoint& checkpoint, const Pointers& pointers);
 
-// "newest", "tag best", "pinned", "orphan", "damaged", "unreadable".
+// "newest", "tag best", "pinned", "orphan", "damaged", "of a newer Cairn", "unreadable".
 std::vector<std::string> Flags(const Checkpoint& checkpoint, const Pointers& pointers);
 
 // "", or "forked from /x/run7@step-…", "imported from /x/model (dcp)".

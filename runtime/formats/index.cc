@@ -9,6 +9,7 @@
 #include "runtime/formats/checked_size.h"
 #include "runtime/formats/index_generated.h"
 #include "runtime/formats/little_endian.h"
+#include "runtime/formats/newer_version.h"
 
 // The layout is described in docs/design/formats.md, section 4.
 
@@ -42,11 +43,7 @@ Status CheckVersion(std::string_view bytes) {
   if (std::memcmp(found.data(), own.bytes.data(), found.size()) != 0)
     return Damage("the checksum of its header at byte 24 does not match");
   const auto version = LittleEndianAt<uint32_t>(bytes, 8);
-  if (version > kVersion) {
-    return {Code::kMismatch, "the index has version " + std::to_string(version) + ", this Cairn reads " +
-                                 std::to_string(kVersion) +
-                                 ": a newer Cairn wrote this checkpoint; use one at least as new"};
-  }
+  if (version > kVersion) return NewerVersion("index", version, kVersion);
   if (version != kVersion) return Damage("version " + std::to_string(version) + " never was");
   return OkStatus();
 }

@@ -44,7 +44,7 @@ struct Manifest {
 
 Result<std::string> EncodeManifest(const Manifest& manifest);
 
-// kDamage with what is wrong.
+// kDamage with what is wrong; kMismatch for a newer version.
 Result<Manifest> DecodeManifest(std::string_view text);
 
 // Now, as Manifest::time has it: "2026-03-01T12:00:00Z".

@@ -2,12 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/formats/newer_version.h"
+
 namespace cairn {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr uint64_t kVersion = 1;
 constexpr std::string_view kTailBegin = ",\n  \"checksum\": \"";
 constexpr std::string_view kTailEnd = "\"\n}\n";
 constexpr size_t kHexDigits = 32;
@@ -56,7 +58,8 @@ Result<Json> UnsealJson(std::string_view kind, std::string_view text) {
   const uint64_t version = fields.Unsigned("version");
   CAIRN_RETURN_IF_ERROR(fields.status());
   if (found != kind) return damage("is a file of kind \"" + found + "\"");
-  if (version != kVersion) return damage("has version " + std::to_string(version) + ", this reader knows 1");
+  if (version > kVersion) return NewerVersion(kind, version, kVersion);
+  if (version != kVersion) return damage("version " + std::to_string(version) + " never was");
   return object;
 }
 

@@ -18,7 +18,7 @@ namespace cairn {
 // kInvalid when a string of `members` is no UTF-8.
 Result<std::string> SealJson(std::string_view kind, const nlohmann::ordered_json& members);
 
-// The members; kDamage when the checksum, the kind, the version or the form is wrong.
+// The members; kDamage when the checksum, the kind or the form is wrong, kMismatch for a newer version (newer_version.h).
 Result<nlohmann::ordered_json> UnsealJson(std::string_view kind, std::string_view text);
 
 // Typed access to the members of an object. A member that is absent or of another type gives the type's zero, and makes status() the

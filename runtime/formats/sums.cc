@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "runtime/formats/little_endian.h"
+#include "runtime/formats/newer_version.h"
 
 // The layout is described in docs/design/formats.md, section 3.
 
@@ -52,7 +53,10 @@ Result<Sums> DecodeSums(std::string_view bytes) {
     return Damage("has " + std::to_string(bytes.size()) + " bytes, fewer than its header");
   }
   if (bytes.substr(0, kMagic.size()) != kMagic) return Damage("wrong magic at byte 0");
+  const size_t end = bytes.size() - kHashBytes;
+  const bool whole = HashAt(bytes, end) == Hash128Of(bytes.substr(0, end));
   const auto version = LittleEndianAt<uint32_t>(bytes, 8);
+  if (version > kVersion && whole) return NewerVersion("checksum file", version, kVersion);
   if (version != kVersion)
     return Damage("version " + std::to_string(version) + " at byte 8, this reader knows 1");
   const auto block_bytes = LittleEndianAt<uint32_t>(bytes, 12);
@@ -69,8 +73,7 @@ Result<Sums> DecodeSums(std::string_view bytes) {
     return Damage("has " + std::to_string(bytes.size()) + " bytes instead of " +
                   std::to_string(EncodedSumsBytes(sums.file_bytes)));
   }
-  const size_t end = bytes.size() - kHashBytes;
-  if (HashAt(bytes, end) != Hash128Of(bytes.substr(0, end))) {
+  if (!whole) {
     return Damage("its own checksum at byte " + std::to_string(end) + " does not match");
   }
   sums.blocks.resize(count);

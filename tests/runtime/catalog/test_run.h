@@ -87,6 +87,26 @@ class TestRun {
     return names;
   }
 
+  // As a newer Cairn might have written it: another version, and members or bytes that nobody knows yet.
+  void MakeManifestNewer(const std::string& name) const {
+    std::string text = *ReadAll(Path(name + "/manifest.json"), 1 << 20);
+    text.resize(text.rfind(",\n  \"checksum\""));
+    text.replace(text.find("\"version\": 1"), 12, "\"version\": 2");
+    text += ",\n  \"shards_by_number\": {}";
+    std::ofstream(Path(name + "/manifest.json"))
+        << text << ",\n  \"checksum\": \"" << Hash128Of(text).ToHex() << "\"\n}\n";
+  }
+  void MakeSumsNewer(const std::string& name) const {
+    const std::string path = Path(name + "/" + names::Sums(1));
+    std::string bytes = *ReadAll(path, 1 << 20);
+    bytes.resize(bytes.size() - 16);
+    bytes[8] = 2;
+    bytes += "longer than now";
+    const Hash128 hash = Hash128Of(bytes);
+    std::ofstream(path, std::ios::binary)
+        << bytes.append(reinterpret_cast<const char*>(hash.bytes.data()), 16);
+  }
+
   void FlipByte(const std::string& file, uint64_t offset) const {
     std::fstream f(Path(file), std::ios::in | std::ios::out | std::ios::binary);
     f.seekg(static_cast<std::streamoff>(offset));

@@ -131,8 +131,7 @@ TEST(Index, OfANewerVersionIsNoDamage) {
   const Status status = DecodeIndex(bytes).status();
   EXPECT_EQ(status.code(), Code::kMismatch);
   EXPECT_EQ(status.message(),
-            "the index has version 2, this Cairn reads 1: a newer Cairn wrote this checkpoint; use one at "
-            "least as new");
+            "index: version 2 was written by a newer Cairn, this one reads up to 1: update this one");
 }
 
 TEST(Index, DecodesWhatWasEncoded) {

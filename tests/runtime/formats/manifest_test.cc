@@ -77,8 +77,8 @@ std::string Sealed(const std::string& members) {
 TEST(Manifest, OfAnotherKindVersionOrFormIsDamage) {
   EXPECT_THAT(DecodeManifest(Sealed(R"("cairn": "epoch", "version": 1)")).status().message(),
               HasSubstr("of kind \"epoch\""));
-  EXPECT_THAT(DecodeManifest(Sealed(R"("cairn": "manifest", "version": 2)")).status().message(),
-              HasSubstr("version 2"));
+  EXPECT_THAT(DecodeManifest(Sealed(R"("cairn": "manifest", "version": 0)")).status().message(),
+              HasSubstr("version 0 never was"));
   EXPECT_THAT(DecodeManifest(Sealed(R"("cairn": "manifest", "version": 1)")).status().message(),
               HasSubstr("\"run_id\" is missing"));
   EXPECT_THAT(DecodeManifest(Sealed(R"("cairn": [1)")).status().message(), HasSubstr("no JSON object"));
@@ -97,3 +97,10 @@ TEST(Manifest, WithAFileOutsideItsFolderIsDamage) {
 
 }  // namespace
 }  // namespace cairn
+TEST(Manifest, OfANewerVersionIsNoDamage) {
+  const Status status = DecodeManifest(Sealed(R"("cairn": "manifest", "version": 2, "all": "new")")).status();
+  EXPECT_EQ(status.code(), Code::kMismatch);
+  EXPECT_EQ(status.message(),
+            "manifest: version 2 was written by a newer Cairn, this one reads up to 1: update this one");
+}
+
