@@ -16,6 +16,10 @@ constexpr SettingInfo kInfos[] = {
 #undef CAIRN_SETTING
 };
 static_assert(std::size(kInfos) == kSettingCount);
+static_assert(static_cast<int>(KeepRule::kLast) == CAIRN_KEEP_LAST &&
+              static_cast<int>(KeepRule::kEveryTime) == CAIRN_KEEP_EVERY_TIME &&
+              static_cast<int>(KeepRule::kEverySteps) == CAIRN_KEEP_EVERY_STEPS &&
+              static_cast<int>(KeepRule::kBest) == CAIRN_KEEP_BEST);
 
 Result<cairn_value> ParseValue(SettingId id, const std::string& name, std::string_view value) {
   char error[512];
@@ -103,6 +107,43 @@ Status CheckSetting(SettingId id, std::string_view value) {
   return ParseValue(id, name, value).status();
 }
 
+Result<KeepRules> ParseKeep(const std::string& name, std::string_view value) {
+  CAIRN_RETURN_IF_ERROR(ParseValue(kSetting_keep, name, value).status());
+  const std::string text(value);
+  KeepRules rules;
+  for (const char* rest = text.c_str(); *rest != '\0';) {
+    cairn_keep_rule rule;
+    if (cairn_keep_next(&rest, &rule) != 0) return Status(Code::kInternal, name + "=" + text);
+    rules.push_back({static_cast<KeepRule::Kind>(rule.kind), rule.number,
+                     std::string(rule.metric == nullptr ? "" : rule.metric, rule.metric_length),
+                     rule.highest != 0});
+  }
+  return rules;
+}
+
+std::string DescribeKeep(const KeepRules& rules) {
+  std::string out;
+  for (const KeepRule& rule : rules) {
+    out += out.empty() ? "" : ", ";
+    switch (rule.kind) {
+      case KeepRule::kLast:
+        out += "the last " + std::to_string(rule.number);
+        break;
+      case KeepRule::kEveryTime:
+        out += "one every " + FormatDuration(Nanoseconds(rule.number));
+        break;
+      case KeepRule::kEverySteps:
+        out += "one every " + std::to_string(rule.number) + " steps";
+        break;
+      case KeepRule::kBest:
+        out += "the best " + std::to_string(rule.number) + " by " + rule.metric +
+               (rule.highest ? " (max)" : " (min)");
+        break;
+    }
+  }
+  return out;
+}
+
 std::string_view TriggerName(Trigger trigger) {
   for (int i = 0; const char* name = cairn_trigger_name(i); ++i) {
     if (trigger == 1u << i) return name;
@@ -135,7 +176,8 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.require = value(kSetting_require).kind == CAIRN_VALUE_ON;
   settings.local = row[kSetting_local].text;
   settings.on = static_cast<uint32_t>(value(kSetting_on).number);
-  settings.keep_last = static_cast<int>(value(kSetting_keep).number);
+  CAIRN_ASSIGN_OR_RETURN(settings.keep,
+                         ParseKeep(std::string(kInfos[kSetting_keep].env), row[kSetting_keep].text));
   if (value(kSetting_mode).kind == CAIRN_VALUE_NUMBER)
     settings.mode = static_cast<uint32_t>(value(kSetting_mode).number);
   settings.notice = Time(value(kSetting_notice));

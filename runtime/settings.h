@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "planner/base/status.h"
 #include "runtime/io/write_engine.h"
@@ -52,6 +53,24 @@ enum Match : uint32_t { kMatchStrict = 0, kAllowMissing = 1, kAllowExtra = 2 }; 
 enum class Resume { kAuto, kNever, kRequire, kStep };
 enum class After { kAuto, kRequeue, kWait, kExit };
 
+// One rule of --checkpoint-keep (runtime/settings_value.h); a checkpoint is kept when any of them keeps it.
+struct KeepRule {
+  enum Kind { kLast, kEveryTime, kEverySteps, kBest };
+  Kind kind = kLast;
+  int64_t number = 0;    // kLast, kBest: checkpoints; kEveryTime: nanoseconds; kEverySteps: steps
+  std::string metric;    // kBest
+  bool highest = false;  // kBest: the highest values are the best ones, else the lowest
+
+  friend bool operator==(const KeepRule&, const KeepRule&) = default;
+};
+using KeepRules = std::vector<KeepRule>;
+
+// kInvalid as CheckSetting says, with `name` for the setting.
+Result<KeepRules> ParseKeep(const std::string& name, std::string_view value);
+
+// For people: "the last 2, one every 500 steps, one every 6 h 0 m, the best 3 by val_loss (min)".
+std::string DescribeKeep(const KeepRules& rules);
+
 // The parsed values. Fields that a setting leaves to the runtime ("auto") are empty optionals.
 struct Settings {
   bool enabled = false;
@@ -66,7 +85,7 @@ struct Settings {
   std::string local = "auto";  // auto, none, or a directory
   bool partner = false;
   uint32_t on = kTriggerAll;
-  int keep_last = 2;
+  KeepRules keep;
   std::optional<uint32_t> mode;
   std::optional<Nanoseconds> notice;
   After after = After::kAuto;

@@ -28,7 +28,8 @@ static const char* const kForms[] = {
     "yes, no, on, off, 1 or 0",
     "auto, none or an absolute directory",
     "all, or a comma-separated list of preempt, timelimit, request, interval, end",
-    "last=N, with N at least 1",
+    "last=N, every=DURATION, every=<n>steps and best=N:METRIC:min or :max, joined by commas, for example "
+    "last=2,every=6h,best=3:val_loss:min",
     "octal permissions from 0600 to 0777 (the owner reads and writes), for example 0640",
     "auto, requeue, wait or exit[=CODE], with CODE from 0 to 255",
     "a whole number, at least 1",
@@ -184,6 +185,65 @@ static int ParseMatch(const char* value, struct cairn_value* out) {
   return ParseBits(value, kAllowed, sizeof kAllowed / sizeof *kAllowed, out);
 }
 
+int cairn_metric_name_is_valid(const char* name, size_t length) {
+  if (length < 1 || length > 100) return 0;
+  for (size_t i = 0; i < length; ++i) {
+    if (name[i] <= ' ' || name[i] > '~' || name[i] == ',' || name[i] == ':') return 0;
+  }
+  return 1;
+}
+
+/* <n>:METRIC:min|max */
+static int ParseBest(const char* text, struct cairn_keep_rule* rule) {
+  size_t n = Digits(text);
+  if (text[n] != ':' || ParseInteger(text, n, &rule->number) != 0) return -1;
+  rule->kind = CAIRN_KEEP_BEST;
+  rule->metric = text + n + 1;
+  rule->metric_length = strcspn(rule->metric, ":");
+  const char* order = rule->metric + rule->metric_length;
+  rule->highest = strcmp(order, ":max") == 0;
+  if (!rule->highest && strcmp(order, ":min") != 0) return -1;
+  return cairn_metric_name_is_valid(rule->metric, rule->metric_length) ? 0 : -1;
+}
+
+static int ParseEvery(const char* text, struct cairn_keep_rule* rule) {
+  size_t n = Digits(text);
+  rule->kind = strcmp(text + n, "steps") == 0 ? CAIRN_KEEP_EVERY_STEPS : CAIRN_KEEP_EVERY_TIME;
+  return rule->kind == CAIRN_KEEP_EVERY_STEPS ? ParseInteger(text, n, &rule->number)
+                                              : cairn_duration_parse(text, &rule->number);
+}
+
+int cairn_keep_next(const char** text, struct cairn_keep_rule* rule) {
+  char part[160];
+  size_t n = strcspn(*text, ",");
+  int failed = -1;
+  if (n >= sizeof part) return -1;
+  memcpy(part, *text, n);
+  part[n] = '\0';
+  memset(rule, 0, sizeof *rule);
+  if (strncmp(part, "last=", 5) == 0) {
+    rule->kind = CAIRN_KEEP_LAST;
+    failed = ParseInteger(part + 5, strlen(part + 5), &rule->number);
+  } else if (strncmp(part, "every=", 6) == 0) {
+    failed = ParseEvery(part + 6, rule);
+  } else if (strncmp(part, "best=", 5) == 0) {
+    failed = ParseBest(part + 5, rule);
+  }
+  if (failed || rule->number < 1) return -1;
+  if (rule->metric != NULL) rule->metric = *text + (rule->metric - part);
+  if ((*text)[n] == ',' && (*text)[n + 1] == '\0') return -1;
+  *text += (*text)[n] == ',' ? n + 1 : n;
+  return 0;
+}
+
+static int ParseKeep(const char* value, struct cairn_value* out) {
+  struct cairn_keep_rule rule;
+  do {
+    if (cairn_keep_next(&value, &rule) != 0) return -1;
+  } while (*value != '\0');
+  return Set(out, CAIRN_VALUE_TEXT, 0);
+}
+
 static int ParseMode(const char* value, struct cairn_value* out) {
   size_t n = strlen(value);
   if (n < 3 || n > 4 || strspn(value, "01234567") != n) return -1;
@@ -260,7 +320,7 @@ static int ParseByType(enum cairn_setting_type type, const char* value, struct c
     case CAIRN_TYPE_TRIGGERS:
       return ParseTriggers(value, out);
     case CAIRN_TYPE_KEEP:
-      return strncmp(value, "last=", 5) == 0 ? ParseCount(value + 5, out) : -1;
+      return ParseKeep(value, out);
     case CAIRN_TYPE_MODE:
       return ParseMode(value, out);
     case CAIRN_TYPE_AFTER:

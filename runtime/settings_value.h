@@ -15,7 +15,8 @@
  *   BOOL      yes | no | 1 | 0 | on | off; "" = yes (the bare option)
  *   LOCAL     auto | none | absolute directory
  *   TRIGGERS  all, or a comma-separated list of preempt, timelimit, request, interval, end
- *   KEEP      last=<n>, n >= 1
+ *   KEEP      a comma-separated list of rules: last=<n>, every=DURATION, every=<n>steps, best=<n>:METRIC:min|max,
+ *             all numbers above 0. See cairn_keep_next
  *   MODE      octal permissions, 0600 to 0777: a save writes and a later life reads
  *   AFTER     auto | requeue | wait | exit[=CODE], CODE 0 to 255
  *   COUNT     integer >= 1
@@ -80,7 +81,7 @@ extern const struct cairn_setting cairn_settings[CAIRN_SETTING_COUNT];
 
 /* What a value says. `number` belongs to the kinds that name it, else it is 0. */
 enum cairn_value_kind {
-  CAIRN_VALUE_TEXT, /* PATH, TEXT, ATTACH, LOCAL's directory: the value itself */
+  CAIRN_VALUE_TEXT, /* PATH, TEXT, ATTACH, KEEP, LOCAL's directory: the value itself */
   CAIRN_VALUE_OFF,
   CAIRN_VALUE_ON,
   CAIRN_VALUE_AUTO,
@@ -108,6 +109,28 @@ struct cairn_value {
  */
 int cairn_value_parse(enum cairn_setting_id id, const char* name, const char* value, struct cairn_value* out,
                       char* error, size_t size);
+
+/* One rule of KEEP. A checkpoint is kept when any rule keeps it. */
+enum cairn_keep_kind {
+  CAIRN_KEEP_LAST,        /* number: so many of the newest */
+  CAIRN_KEEP_EVERY_TIME,  /* number: nanoseconds; the first one saved in each such stretch of time */
+  CAIRN_KEEP_EVERY_STEPS, /* number: steps; the first one at or after each multiple of it */
+  CAIRN_KEEP_BEST         /* number: so many with the lowest or highest value of a metric */
+};
+
+struct cairn_keep_rule {
+  enum cairn_keep_kind kind;
+  int64_t number;
+  const char* metric; /* BEST: its name, a part of the text that was parsed */
+  size_t metric_length;
+  int highest; /* BEST: 1 = max, 0 = min */
+};
+
+/* Parses the rule at *text and moves *text past it, to the next one or to the end (""). Returns 0, or -1. */
+int cairn_keep_next(const char** text, struct cairn_keep_rule* rule);
+
+/* Whether a metric may be called so: 1 to 100 printable ASCII characters without space, comma and colon. */
+int cairn_metric_name_is_valid(const char* name, size_t length);
 
 /* DURATION alone. Returns 0, or -1. */
 int cairn_duration_parse(const char* text, int64_t* nanoseconds);

@@ -1,27 +1,86 @@
 #include "runtime/catalog/retention.h"
 
 #include <algorithm>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
 
+#include "runtime/catalog/marks.h"
 #include "runtime/catalog/removal.h"
 #include "runtime/formats/names.h"
 #include "runtime/io/random.h"
 
 namespace cairn {
 
-std::vector<std::string> PlanRetention(const Listing& listing, uint32_t epoch, const std::string& parent,
-                                       int keep_last, const std::set<std::string>& kept) {
-  const auto is_own = [&](const Checkpoint& c) {
-    return c.id.epoch == epoch && c.readable.ok() && c.struck.empty();
-  };
-  const bool has_own = std::any_of(listing.checkpoints.begin(), listing.checkpoints.end(), is_own);
-  std::vector<std::string> prune;
-  int good = 0;
-  for (const Checkpoint& c : listing.checkpoints) {
-    if (c.orphan || !c.struck.empty() || !c.readable.ok()) continue;
-    if (++good <= keep_last || kept.contains(c.name) || (c.name == parent && !has_own)) continue;
-    prune.push_back(c.name);
+namespace {
+
+using Candidate = const Checkpoint*;
+
+bool AllFinite(const Checkpoint& c) {
+  return !c.manifest.metrics.empty() &&
+         std::all_of(c.manifest.metrics.begin(), c.manifest.metrics.end(),
+                     [](const auto& metric) { return std::isfinite(metric.second.value); });
+}
+
+// Of each stretch of `rule.number`, but for the first, the oldest.
+void KeepEvery(const std::vector<Candidate>& newest_first, const KeepRule& rule, std::set<Candidate>* keep) {
+  int64_t stretch = 0;
+  for (auto c = newest_first.rbegin(); c != newest_first.rend(); ++c) {
+    const Manifest& manifest = (*c)->manifest;
+    const int64_t at = rule.kind == KeepRule::kEverySteps
+                           ? manifest.step
+                           : Nanoseconds(std::chrono::seconds(ParseUtc(manifest.time).value_or(0))).count();
+    if (at / rule.number <= stretch) continue;
+    stretch = at / rule.number;
+    keep->insert(*c);
   }
-  std::reverse(prune.begin(), prune.end());
+}
+
+void KeepBest(const std::vector<Candidate>& newest_first, const KeepRule& rule, std::set<Candidate>* keep) {
+  std::map<int64_t, std::pair<double, Candidate>> measured;  // by the step of the measurement
+  for (Candidate c : newest_first) {
+    const auto metric = c->manifest.metrics.find(rule.metric);
+    if (metric == c->manifest.metrics.end() || !std::isfinite(metric->second.value)) continue;
+    measured[metric->second.step] = {metric->second.value, c};
+  }
+  std::vector<std::pair<double, Candidate>> best;
+  for (const auto& [step, one] : measured) best.push_back(one);
+  std::stable_sort(best.begin(), best.end(), [&](const auto& a, const auto& b) {
+    return rule.highest ? a.first > b.first : a.first < b.first;
+  });
+  for (size_t i = 0; i < best.size() && static_cast<int64_t>(i) < rule.number; ++i)
+    keep->insert(best[i].second);
+}
+
+}  // namespace
+
+std::vector<std::string> PlanRetention(const Listing& listing, uint32_t epoch, const std::string& parent,
+                                       const KeepRules& rules, const std::set<std::string>& kept) {
+  std::vector<Candidate> good;  // newest first
+  for (const Checkpoint& c : listing.checkpoints) {
+    if (!c.orphan && c.struck.empty() && c.readable.ok()) good.push_back(&c);
+  }
+  std::set<Candidate> keep;
+  if (!good.empty()) keep.insert(good.front());
+  if (const auto finite = std::find_if(good.begin(), good.end(), [](Candidate c) { return AllFinite(*c); });
+      finite != good.end())
+    keep.insert(*finite);
+  for (const KeepRule& rule : rules) {
+    if (rule.kind == KeepRule::kLast) {
+      for (size_t i = 0; i < good.size() && static_cast<int64_t>(i) < rule.number; ++i) keep.insert(good[i]);
+    } else if (rule.kind == KeepRule::kBest) {
+      KeepBest(good, rule, &keep);
+    } else {
+      KeepEvery(good, rule, &keep);
+    }
+  }
+  const bool has_own =
+      std::any_of(good.begin(), good.end(), [&](Candidate c) { return c->id.epoch == epoch; });
+  std::vector<std::string> prune;
+  for (auto c = good.rbegin(); c != good.rend(); ++c) {
+    const std::string& name = (*c)->name;
+    if (!keep.contains(*c) && !kept.contains(name) && (has_own || name != parent)) prune.push_back(name);
+  }
   return prune;
 }
 
@@ -56,6 +115,15 @@ void HeldLease::Keep(BeatWatch::Time now) {
   (void)lease_->Beat();
 }
 
+BeatingLease::BeatingLease(const RunDirectory& dir, const std::string& checkpoint)
+    : lease_(dir, checkpoint), beat_([this](const std::stop_token& stop) {
+        std::mutex mutex;
+        std::condition_variable_any changed;
+        std::unique_lock lock(mutex);
+        while (!changed.wait_for(lock, stop, kBeatInterval, [&] { return stop.stop_requested(); }))
+          lease_.Keep(std::chrono::steady_clock::now());
+      }) {}
+
 Result<std::set<std::string>> LeaseWatch::Leased(const RunDirectory& dir, BeatWatch::Time now) {
   const Result<std::vector<std::string>> files = ListDirectory(dir.PathOf(names::kLeases));
   if (!files.ok() && files.status().code() != Code::kNotFound) return files.status();
@@ -76,6 +144,15 @@ Result<std::set<std::string>> LeaseWatch::Leased(const RunDirectory& dir, BeatWa
   }
   watches_ = std::move(watches);
   return leased;
+}
+
+Result<std::set<std::string>> KeptByMarks(const RunDirectory& dir, LeaseWatch& leases, BeatWatch::Time now) {
+  CAIRN_ASSIGN_OR_RETURN(std::set<std::string> kept, ReadPins(dir));
+  CAIRN_ASSIGN_OR_RETURN(const auto tags, ReadTags(dir));
+  for (const auto& [tag, checkpoint] : tags) kept.insert(checkpoint);
+  CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> leased, leases.Leased(dir, now));
+  kept.insert(leased.begin(), leased.end());
+  return kept;
 }
 
 }  // namespace cairn

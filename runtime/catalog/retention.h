@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,14 +15,16 @@
 #include "runtime/catalog/beat.h"
 #include "runtime/catalog/checkpoints.h"
 #include "runtime/catalog/run_directory.h"
+#include "runtime/settings.h"
 
 namespace cairn {
 
-// Pure. The checkpoints to prune, oldest first, when the `keep_last` newest candidates are kept. Spared
-// besides: `kept` (tagged, pinned, leased), `parent` until this epoch has a checkpoint of its own, orphans,
-// and whatever is marked or cannot be read.
+// Pure. The checkpoints to prune, oldest first, when the candidates that `rules` name are kept. Of one measurement of a metric `best` keeps
+// the checkpoint next to it alone: later ones with the same value tell nothing new of it. Spared besides: the newest; the newest with
+// finite metrics (training may have run off since); `kept` (tagged, pinned, leased); `parent` until this epoch has a checkpoint of its
+// own; orphans, and whatever is marked or cannot be read.
 std::vector<std::string> PlanRetention(const Listing& listing, uint32_t epoch, const std::string& parent,
-                                       int keep_last, const std::set<std::string>& kept);
+                                       const KeepRules& rules, const std::set<std::string>& kept);
 
 // Removes one checkpoint. kFenced when `epoch` is not the newest any more, kBusy when a reader holds a lease on it: it is as it was then.
 Status PruneCheckpoint(const RunDirectory& dir, uint32_t epoch, const std::string& name);
@@ -55,6 +58,16 @@ class HeldLease {
   BeatWatch::Time beaten_;
 };
 
+// The same for a reader that is busy otherwise: a thread of its own beats.
+class BeatingLease {
+ public:
+  BeatingLease(const RunDirectory& dir, const std::string& checkpoint);
+
+ private:
+  HeldLease lease_;
+  std::jthread beat_;
+};
+
 // The pruner's memory of the leases: which of them move. One for the life of the leader; not thread-safe.
 class LeaseWatch {
  public:
@@ -65,6 +78,9 @@ class LeaseWatch {
  private:
   std::map<std::string, BeatWatch> watches_;  // by file name
 };
+
+// What tags, pins and read-leases keep from being pruned.
+Result<std::set<std::string>> KeptByMarks(const RunDirectory& dir, LeaseWatch& leases, BeatWatch::Time now);
 
 }  // namespace cairn
 

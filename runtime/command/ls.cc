@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -24,21 +25,26 @@ void PrintListing(const RunDirectory& dir, const Listing& listing, const Pointer
     std::printf("%s was committed and is not there any more\n", listing.lost.c_str());
   }
   if (listing.checkpoints.empty()) return;
-  Table table({{"STEP", true},
-               {"LABEL", true},
-               {"EPOCH", true},
-               {"SAVED"},
-               {"TRIGGER"},
-               {"SIZE", true},
-               {"RANKS", true},
-               {"FLAGS"}});
+  const bool measured = std::any_of(listing.checkpoints.begin(), listing.checkpoints.end(),
+                                    [](const Checkpoint& c) { return !c.manifest.metrics.empty(); });
+  std::vector<Column> columns = {{"STEP", true}, {"LABEL", true}, {"EPOCH", true}, {"SAVED"},
+                                 {"TRIGGER"},    {"SIZE", true},  {"RANKS", true}};
+  if (measured) columns.push_back({"METRICS"});
+  columns.push_back({"FLAGS"});
+  Table table(std::move(columns));
   const std::time_t now = std::time(nullptr);
   for (const Checkpoint& c : listing.checkpoints) {
     const auto if_read = [&](std::string text) { return c.readable.ok() ? text : "?"; };
-    table.AddRow({std::to_string(c.id.step), if_read(std::to_string(c.manifest.label)),
-                  std::to_string(c.id.epoch), if_read(FormatAge(c.manifest.time, now)),
-                  if_read(c.manifest.trigger), if_read(FormatBytes(c.manifest.total_bytes)),
-                  if_read(std::to_string(c.manifest.world_size)), Join(Flags(c, pointers))});
+    std::vector<std::string> row = {std::to_string(c.id.step),
+                                    if_read(std::to_string(c.manifest.label)),
+                                    std::to_string(c.id.epoch),
+                                    if_read(FormatAge(c.manifest.time, now)),
+                                    if_read(c.manifest.trigger),
+                                    if_read(FormatBytes(c.manifest.total_bytes)),
+                                    if_read(std::to_string(c.manifest.world_size))};
+    if (measured) row.push_back(if_read(Join(MetricTexts(c.manifest))));
+    row.push_back(Join(Flags(c, pointers)));
+    table.AddRow(std::move(row));
   }
   std::printf("\n%s", table.ToString().c_str());
 }
@@ -68,8 +74,9 @@ void AddLs(CLI::App* app, Invocation* invocation) {
   CLI::App* ls = AddSubcommand(
       app, invocation, "ls",
       "List the checkpoints of a run, newest first: step, the program's own label, epoch, when and\n"
-      "why each was saved, its size, the number of ranks, and its flags. `newest` is what a restart\n"
-      "would take; an `orphan` lies on a branch that the run has left; a `damaged` one is passed over.",
+      "why each was saved, its size, the number of ranks, its metrics, and its flags. `newest` is what\n"
+      "a restart would take; an `orphan` lies on a branch that the run has left; a `damaged` one is passed "
+      "over.",
       "cairn ls /scratch/me/run7", [=] { return Ls(*dir, invocation->json); });
   ls->add_option("DIR", *dir, "the run's directory (--checkpoint-dir)")->required()->type_name("");
 }

@@ -6,12 +6,11 @@
 #include <set>
 
 #include "runtime/catalog/epoch.h"
-#include "runtime/catalog/marks.h"
 #include "runtime/catalog/retention.h"
 #include "runtime/catalog/target.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/text.h"
-#include "runtime/settings_value.h"
+#include "runtime/settings.h"
 #include "runtime/staging/memory_room.h"
 
 namespace cairn {
@@ -22,26 +21,13 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kKeepVariable = "CAIRN_KEEP";
 
 // What the user gives, else what the newest checkpoint was saved under, else the default.
-Result<int> PolicyOf(const std::string& given, const Listing& listing) {
-  std::string text = given.empty() ? cairn_settings[CAIRN_SETTING_keep].fallback : given;
+Result<KeepRules> RulesOf(const std::string& given, const Listing& listing) {
+  std::string text = given.empty() ? std::string(GetSettingInfo(kSetting_keep).fallback) : given;
   if (const auto candidates = Candidates(listing); given.empty() && !candidates.empty()) {
     const auto& settings = candidates.front().manifest.settings;
     if (const auto it = settings.find(kKeepVariable); it != settings.end()) text = it->second;
   }
-  cairn_value value;
-  char error[512];
-  if (cairn_value_parse(CAIRN_SETTING_keep, "--keep", text.c_str(), &value, error, sizeof error) != 0)
-    return Status(Code::kInvalid, error);
-  return static_cast<int>(value.number);
-}
-
-Result<std::set<std::string>> KeptByMarks(const RunDirectory& dir) {
-  CAIRN_ASSIGN_OR_RETURN(std::set<std::string> kept, ReadPins(dir));
-  CAIRN_ASSIGN_OR_RETURN(const auto tags, ReadTags(dir));
-  for (const auto& [tag, checkpoint] : tags) kept.insert(checkpoint);
-  CAIRN_ASSIGN_OR_RETURN(const auto leased, LeaseWatch().Leased(dir, std::chrono::steady_clock::now()));
-  kept.insert(leased.begin(), leased.end());
-  return kept;
+  return ParseKeep("--keep", text);
 }
 
 struct Plan {
@@ -51,7 +37,7 @@ struct Plan {
 
 Result<Plan> MakePlan(const RunDirectory& dir, const Listing& listing, const std::string& keep) {
   Plan plan;
-  CAIRN_ASSIGN_OR_RETURN(const int keep_last, PolicyOf(keep, listing));
+  CAIRN_ASSIGN_OR_RETURN(const KeepRules rules, RulesOf(keep, listing));
   CAIRN_ASSIGN_OR_RETURN(const auto newest, NewestEpoch(dir));
   if (!newest) return plan;
   plan.epoch = newest->epoch;
@@ -61,8 +47,10 @@ Result<Plan> MakePlan(const RunDirectory& dir, const Listing& listing, const std
                                    Describe(newest->holder) +
                                    "): it is restoring, or was killed meanwhile. Prune when the run goes on");
   }
-  CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> kept, KeptByMarks(dir));
-  plan.prune = PlanRetention(listing, plan.epoch, *parent, keep_last, kept);
+  LeaseWatch leases;
+  CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> kept,
+                         KeptByMarks(dir, leases, std::chrono::steady_clock::now()));
+  plan.prune = PlanRetention(listing, plan.epoch, *parent, rules, kept);
   return plan;
 }
 
@@ -104,8 +92,8 @@ void AddPrune(CLI::App* app, Invocation* invocation) {
   CLI::App* prune = AddSubcommand(
       app, invocation, "prune",
       "Remove the checkpoints that retention does not keep, also while a job of the run goes on. Never\n"
-      "touched: the newest one, tagged and pinned ones, one that is being read, orphans (another branch),\n"
-      "and what was passed over as damaged.",
+      "touched: the newest one, the newest with finite metrics, tagged and pinned ones, one that is being\n"
+      "read, orphans (another branch), and what was passed over as damaged.",
       "cairn prune /scratch/me/run7 --keep last=1 --dry-run",
       [=] { return Prune(*dir, *keep, *dry_run, invocation->json); });
   prune->add_option("DIR", *dir, "the run's directory")->required()->type_name("");

@@ -73,6 +73,12 @@ void PrintCheckpoint(const Chosen& chosen, const LoadedCheckpoint& loaded, const
   line("saved", m.time + " (" + FormatAge(m.time, std::time(nullptr)) + "), trigger " + m.trigger);
   line("ranks", std::to_string(m.world_size));
   line("size", FormatBytes(m.total_bytes) + " in " + Count(m.shards.size(), "file") + " of arrays");
+  for (const auto& [name, metric] : m.metrics) {
+    char value[32];
+    std::snprintf(value, sizeof value, "%.17g", metric.value);
+    line("metric",
+         name + "=" + value + ", measured after " + Count(static_cast<size_t>(metric.step), "step"));
+  }
   line("parent", m.parent.empty() ? "none: its life began fresh" : m.parent);
   if (const auto flags = Flags(chosen.checkpoint, pointers); !flags.empty()) line("flags", Join(flags));
   line("written by", "cairn " + m.cairn_version);

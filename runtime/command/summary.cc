@@ -1,5 +1,6 @@
 #include "runtime/command/summary.h"
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "runtime/catalog/marks.h"
@@ -61,18 +62,31 @@ std::vector<std::string> Flags(const Checkpoint& checkpoint, const Pointers& poi
   if (checkpoint.orphan) flags.emplace_back("orphan");
   if (!DamageOf(checkpoint).empty()) {
     flags.emplace_back("damaged");
-  } else if (!checkpoint.readable.ok()) {
   } else if (checkpoint.readable.code() == Code::kMismatch) {
     flags.emplace_back("of a newer Cairn");
+  } else if (!checkpoint.readable.ok()) {
     flags.emplace_back("unreadable");
   }
   return flags;
+}
+
+std::vector<std::string> MetricTexts(const Manifest& manifest) {
+  std::vector<std::string> texts;
+  for (const auto& [name, metric] : manifest.metrics) {
+    char value[32];
+    std::snprintf(value, sizeof value, "=%.6g", metric.value);
+    texts.push_back(name + value);
+  }
+  return texts;
 }
 
 Json SummaryJson(const Checkpoint& checkpoint, const Pointers& pointers) {
   const Manifest& manifest = checkpoint.manifest;
   const std::string damage = DamageOf(checkpoint);
   const auto if_read = [&](const auto& value) { return checkpoint.readable.ok() ? Json(value) : Json(); };
+  Json metrics = Json::object();
+  for (const auto& [name, metric] : manifest.metrics)
+    metrics[name] = {{"value", metric.value}, {"step", metric.step}};
   const bool unreadable = damage.empty() && !checkpoint.readable.ok();
   return {{"name", checkpoint.name},
           {"step", checkpoint.id.step},
@@ -82,6 +96,7 @@ Json SummaryJson(const Checkpoint& checkpoint, const Pointers& pointers) {
           {"trigger", if_read(manifest.trigger)},
           {"bytes", if_read(manifest.total_bytes)},
           {"ranks", if_read(manifest.world_size)},
+          {"metrics", if_read(metrics)},
           {"newest", checkpoint.name == pointers.newest},
           {"tags", TagsOf(checkpoint, pointers)},
           {"pinned", pointers.pins.contains(checkpoint.name)},

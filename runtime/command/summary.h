@@ -34,12 +34,15 @@ std::string OriginText(const RunInfo& run);
 // {"id", "name", "created", "origin"}; the last is null, or {"format", "path", "run_id", "checkpoint"} (the last two null for an import).
 nlohmann::ordered_json RunJson(const RunInfo& run);
 
+// {"val_loss=0.25", …}
+std::vector<std::string> MetricTexts(const Manifest& manifest);
+
 // Why it is damaged; "" = it is not, as far as is known without reading it.
 std::string DamageOf(const Checkpoint& checkpoint);
 
-// {"name", "step", "label", "epoch", "time", "trigger", "bytes", "ranks", "newest", "tags", "pinned", "orphan",
-// "damaged", "unreadable"}. What only the manifest knows is null where it cannot be read; the last two are
-// the reason, or null.
+// {"name", "step", "label", "epoch", "time", "trigger", "bytes", "ranks", "metrics", "newest", "tags", "pinned",
+// "orphan", "damaged", "unreadable"}. What only the manifest knows is null where it cannot be read; the last two
+// are the reason, or null. "metrics" is {name: {"value", "step"}}; a value that is no finite number is null.
 nlohmann::ordered_json SummaryJson(const Checkpoint& checkpoint, const Pointers& pointers);
 
 }  // namespace cairn

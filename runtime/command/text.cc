@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/formats/manifest.h"
 #include "runtime/settings.h"
 
 namespace cairn {
@@ -38,10 +39,9 @@ std::string Table::ToString() const {
 }
 
 std::string FormatAge(const std::string& utc, std::time_t now) {
-  std::tm tm{};
-  const char* end = strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &tm);
-  if (end == nullptr || *end != '\0') return utc;
-  const std::time_t age = now - timegm(&tm);
+  const std::optional<int64_t> time = ParseUtc(utc);
+  if (!time) return utc;
+  const int64_t age = now - *time;
   return age < 60 ? "just now" : FormatDuration(std::chrono::seconds(age)) + " ago";
 }
 

@@ -1,6 +1,8 @@
 #include "runtime/formats/manifest.h"
 
+#include <cmath>
 #include <ctime>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "runtime/formats/names.h"
@@ -13,6 +15,36 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kKind = "manifest";
 
+// JSON has no word for what is no finite number.
+Json NumberJson(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+std::optional<double> NumberOf(const Json& json) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (json.is_number()) return json.get<double>();
+  if (json == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (json == "inf") return kInfinity;
+  if (json == "-inf") return -kInfinity;
+  return std::nullopt;
+}
+
+Result<std::map<std::string, Manifest::Metric>> MetricsOf(const Json& object) {
+  std::map<std::string, Manifest::Metric> metrics;
+  const auto stored = object.find("metrics");  // from the first versions it is absent
+  if (stored == object.end()) return metrics;
+  for (const auto& [name, metric] : stored->items()) {
+    const Json* value = metric.is_object() && metric.contains("value") ? &metric["value"] : nullptr;
+    const std::optional<double> number = value == nullptr ? std::nullopt : NumberOf(*value);
+    if (!number) return Status(Code::kDamage, "manifest: metric \"" + name + "\" has no value");
+    JsonFields fields(metric, "manifest, metric \"" + name + "\"");
+    metrics[name] = {*number, static_cast<int64_t>(fields.Unsigned("step", INT64_MAX))};
+    CAIRN_RETURN_IF_ERROR(fields.status());
+  }
+  return metrics;
+}
+
 Json FileJson(uint64_t bytes, const Hash128& hash) { return {{"bytes", bytes}, {"xxh3_128", hash.ToHex()}}; }
 
 }  // namespace
@@ -20,6 +52,9 @@ Json FileJson(uint64_t bytes, const Hash128& hash) { return {{"bytes", bytes}, {
 Result<std::string> EncodeManifest(const Manifest& m) {
   Json shards = Json::array();
   for (const Manifest::File& file : m.shards) shards.push_back({{"name", file.name}, {"bytes", file.bytes}});
+  Json metrics = Json::object();
+  for (const auto& [name, metric] : m.metrics)
+    metrics[name] = {{"value", NumberJson(metric.value)}, {"step", metric.step}};
   const Json members = {{"run_id", m.run_id},
                         {"epoch", m.epoch},
                         {"step", m.step},
@@ -29,6 +64,7 @@ Result<std::string> EncodeManifest(const Manifest& m) {
                         {"trigger", m.trigger},
                         {"parent", m.parent},
                         {"tag", m.tag},
+                        {"metrics", std::move(metrics)},
                         {"total_bytes", m.total_bytes},
                         {"cairn_version", m.cairn_version},
                         {"settings", Json(m.settings)},
@@ -51,6 +87,7 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   m.trigger = fields.String("trigger");
   m.parent = fields.String("parent");
   m.tag = fields.String("tag");
+  CAIRN_ASSIGN_OR_RETURN(m.metrics, MetricsOf(object));
   m.total_bytes = fields.Unsigned("total_bytes");
   m.cairn_version = fields.String("cairn_version");
   for (const auto& [name, value] : fields.Object("settings").items()) {
@@ -90,6 +127,13 @@ std::string UtcNow() {
   char text[sizeof "2026-03-01T12:00:00Z"];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;
+}
+
+std::optional<int64_t> ParseUtc(const std::string& text) {
+  std::tm utc{};
+  const char* end = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return timegm(&utc);
 }
 
 }  // namespace cairn

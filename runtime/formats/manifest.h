@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,15 +22,23 @@ struct Manifest {
     friend bool operator==(const File&, const File&) = default;
   };
 
+  // What the program measured. `step` is the count of cairn_step calls when it did; the checkpoint may be a later one.
+  struct Metric {
+    double value = 0;  // may be infinite or no number
+    int64_t step = 0;
+    friend bool operator==(const Metric&, const Metric&) = default;
+  };
+
   std::string run_id;
   uint32_t epoch = 0;
   int64_t step = 0;   // the count of cairn_step calls
   int64_t label = 0;  // the application's own number, for people
   uint32_t world_size = 0;
-  std::string time;          // UTC, RFC 3339; for people, never compared
-  std::string trigger;       // "interval", "preempt", …
-  std::string parent;        // the checkpoint that this life restored; "" = it began fresh
-  std::string tag;           // "" = none
+  std::string time;     // UTC, RFC 3339; for people, never compared
+  std::string trigger;  // "interval", "preempt", …
+  std::string parent;   // the checkpoint that this life restored; "" = it began fresh
+  std::string tag;      // "" = none
+  std::map<std::string, Metric> metrics;
   std::vector<File> shards;  // names of names::Shard; each has its sums file beside it
   uint64_t index_bytes = 0;
   Hash128 index_hash;
@@ -49,6 +58,9 @@ Result<Manifest> DecodeManifest(std::string_view text);
 
 // Now, as Manifest::time has it: "2026-03-01T12:00:00Z".
 std::string UtcNow();
+
+// Seconds since 1970 of such a text; nothing when it is none.
+std::optional<int64_t> ParseUtc(const std::string& text);
 
 }  // namespace cairn
 

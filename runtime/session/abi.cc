@@ -312,6 +312,16 @@ CAIRN_API int cairn_save(cairn_session* session, const char* tag) {
   });
 }
 
+CAIRN_API int cairn_metric(cairn_session* session, const char* name, double value) {
+  return Guard([&] {
+    if (name == nullptr) return Report({Code::kInvalid, "cairn_metric: name is NULL"});
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    if (!live->restored()) return WrongState("cairn_metric before cairn_restore");
+    return Report(live->SetMetric(name, value));
+  });
+}
+
 CAIRN_API int cairn_wait(cairn_session* session, int timeout_ms) {
   return Guard([&] {
     cairn::Session* const live = Live(session);

@@ -51,6 +51,11 @@ void Boundary::Save(const std::string& tag) {
   OnTrigger(kTriggerRequest, agreement::kNoLimit, tag);
 }
 
+Status Boundary::SetMetric(const std::string& name, double value) {
+  const Lock lock(mutex_);
+  return metrics_.Set(name, {value, count_.load(std::memory_order_relaxed)});
+}
+
 Status Boundary::Wait(std::optional<milliseconds> bound) {
   // The program stands at a boundary while it waits: the save that it waits for may be taken here.
   const bool was_quiet = quiet_;
@@ -98,9 +103,10 @@ void Boundary::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
   Status status = saver_ ? saver_->Acquire(order.id, order.boundary) : saver_status_;
   if (status.ok()) {
     const SnapshotStamp stamp{label_, count_.load(), order.mode == agreement::Mode::kFinal};
+    const std::shared_ptr<const std::string> metrics = metrics_.bytes();
     lock.unlock();
     if (collect_) collect_();
-    status = saver_->Copy(stamp);
+    status = saver_->Copy(stamp, *metrics);
     lock.lock();
     if (partner_ && status.ok()) {
       partner_->Send(saver_->BeginPartnerCopy(), saver_->copy_cancelled(), [this](const Status& sent) {

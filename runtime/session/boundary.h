@@ -22,6 +22,7 @@
 #include "runtime/agreement/member.h"
 #include "runtime/log/log.h"
 #include "runtime/session/bootstrap.h"
+#include "runtime/session/metrics.h"
 #include "runtime/session/partner.h"
 #include "runtime/session/saver.h"
 #include "runtime/session/worker.h"
@@ -54,6 +55,7 @@ class Boundary {
   void QuietBegin();
   void QuietEnd();
   void Save(const std::string& tag);
+  Status SetMetric(const std::string& name, double value);
   Status Wait(std::optional<std::chrono::milliseconds> bound);
   Status Finish();  // the program has come to its end
 
@@ -98,6 +100,7 @@ class Boundary {
   std::condition_variable changed_;
   agreement::Member member_;
   std::unique_ptr<Saver> saver_;
+  Metrics metrics_;
   Status saver_status_{Code::kUnavailable, "cairn_restore has not been called"};
   std::unique_ptr<PartnerLink> partner_;             // where partners keep copies; set once, in Equip
   std::optional<agreement::TakeSnapshot> snapshot_;  // for the held application to take

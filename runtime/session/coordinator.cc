@@ -135,8 +135,8 @@ void Coordinator::StartSaving(const Order& order) {
   restored_step_ = order.step;
   interval_.Start(order.step);
   costs_.OnIdle(order.step, std::chrono::steady_clock::now());
-  links_.log->Info("saves at ", WhatTriggers(boot_.settings, interval_), "; keeps the last ",
-                   boot_.settings.keep_last);
+  links_.log->Info("saves at ", WhatTriggers(boot_.settings, interval_), "; keeps ",
+                   DescribeKeep(boot_.settings.keep));
   ScheduleInterval();
   ending_.Start();
 }

@@ -12,6 +12,8 @@
 #include "runtime/io/random.h"
 #include "runtime/session/partner.h"
 #include "runtime/session/strikes.h"
+#include "runtime/session/directory_room.h"
+#include "runtime/session/metrics.h"
 #include "runtime/staging/image_plan.h"
 #include "runtime/staging/memory_room.h"
 #include "runtime/version.h"
@@ -374,6 +376,55 @@ Result<std::string> Keeper::Rescue(const LocalSnapshot& local, const std::string
                          links_.mailbox->Take(Outcome::kType, reader, kShareBound));
   CAIRN_ASSIGN_OR_RETURN(const Outcome shown, DecodeSessionMessage<Outcome>(letter.payload));
   CAIRN_RETURN_IF_ERROR(shown.status);
+// What --checkpoint-from names, where there is no run yet that it could be too late for.
+Result<std::optional<Origin>> Keeper::OriginOfNewRun() const {
+  const Settings& settings = boot_.settings;
+  const bool start_over = settings.resume == Resume::kNever && boot_.first_life;
+  if (settings.from.empty() || start_over || RunDirectory::OpenExisting(settings.dir).ok())
+    return std::optional<Origin>();
+  const auto chosen = ChooseCheckpoint(settings.from);
+  if (!chosen.ok()) return chosen.status().Annotate("--checkpoint-from=" + settings.from);
+  return std::optional<Origin>({"cairn", chosen->dir.path(), chosen->dir.info().id, chosen->checkpoint.name});
+}
+
+// The first checkpoint of the run's line lies in another run's directory. Damage there is that run's to mark; this one must not begin
+// from another state than it was told to.
+Result<Order> Keeper::BeginFrom(const Origin& origin) {
+  const std::string title = "this run begins from " + origin.path + "@" + origin.checkpoint;
+  const auto begin = [&]() -> Result<Order> {
+    CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, RunDirectory::OpenExisting(origin.path));
+    const BeatingLease lease(dir, origin.checkpoint);
+    CAIRN_ASSIGN_OR_RETURN(const LoadedCheckpoint checkpoint, LoadCheckpoint(dir, origin.checkpoint));
+    links_.log->Info(title);
+    return Offer(checkpoint);
+  };
+  auto order = begin();
+  if (order.ok()) return order;
+  return order.status().Annotate(
+      title + ", which cannot be loaded. Nothing was saved in " + boot_.settings.dir +
+      " yet: with --checkpoint-from of another checkpoint, remove that directory or "
+      "give another");
+}
+
+// Before the first save can fail for it.
+void Keeper::CompareRoom() {
+  if (std::exchange(room_compared_, true)) return;
+  SaveNeeds needs;
+  for (const ShardRecord& file : described_->files) {
+    needs.bytes += file.bytes + EncodedSumsBytes(file.bytes);
+    needs.files += 2;
+  }
+  needs.files += 4;  // folder, index, blobs, manifest
+  for (const KeepRule& rule : boot_.settings.keep) {
+    if (rule.kind == KeepRule::kLast || rule.kind == KeepRule::kBest)
+      needs.saves += static_cast<uint64_t>(rule.number);
+  }
+  if (const auto listing = ListCheckpoints(life_->directory()); listing.ok())
+    needs.saves -= std::min<uint64_t>(needs.saves - 1, Candidates(*listing).size());
+  const std::string missing = WhatIsMissing(ReadDirectoryRoom(life_->directory().path()), needs);
+  if (!missing.empty()) links_.log->Warn(life_->directory().path(), ": ", missing);
+}
+
   CAIRN_ASSIGN_OR_RETURN(const State state, DecodeState(shown.layout));
   if (LayoutHash(state.layout) != local.layout || state.layout.world_size != local.world_size)
     return Status(Code::kDamage, local.layout_folder + " holds the layout of another save");
@@ -575,6 +626,10 @@ Result<SaveReport> Keeper::Commit(const agreement::Commit& save) {
   SaveReport report;
   std::vector<MemberRecord> records;
   for (const std::string& bytes : save.records) {
+    if (const auto it = records[rank].blobs.find(kMetricsBlob); it != records[rank].blobs.end()) {
+      CAIRN_ASSIGN_OR_RETURN(MetricValues metrics, DecodeMetrics(it->second));
+      manifest.metrics.merge(metrics);  // the lowest rank's stay
+    }
     CAIRN_ASSIGN_OR_RETURN(MemberRecord record, DecodeSessionMessage<MemberRecord>(bytes));
     report.stall_ns = std::max(report.stall_ns, record.stall_ns);
     report.drain_ns = std::max(report.drain_ns, record.drain_ns);
@@ -632,14 +687,10 @@ void Keeper::Prune() {
   const auto prune = [this]() -> Status {
     const RunDirectory& dir = life_->directory();
     CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(dir));
-    CAIRN_ASSIGN_OR_RETURN(std::set<std::string> kept, ReadPins(dir));
-    CAIRN_ASSIGN_OR_RETURN(const auto tags, ReadTags(dir));
-    for (const auto& [tag, checkpoint] : tags) kept.insert(checkpoint);
-    CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> leased,
-                           leases_.Leased(dir, std::chrono::steady_clock::now()));
-    kept.insert(leased.begin(), leased.end());
+    CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> kept,
+                           KeptByMarks(dir, leases_, std::chrono::steady_clock::now()));
     for (const std::string& name :
-         PlanRetention(listing, life_->epoch(), *parent_, boot_.settings.keep_last, kept)) {
+         PlanRetention(listing, life_->epoch(), *parent_, boot_.settings.keep, kept)) {
       CAIRN_RETURN_IF_ERROR(PruneCheckpoint(dir, life_->epoch(), name));
       links_.log->Debug("pruned ", name);
       Journal("pruned", {{"checkpoint", Quote(name)}});

@@ -46,6 +46,7 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   CAIRN_ASSIGN_OR_RETURN(Staging staging, Staging::Make(staging_options, images));
   RecordShape shape{options.run_id, {}};
   for (const RegisteredBlob& blob : items.blobs()) shape.blobs.push_back({blob.name, blob.capacity});
+  shape.blobs.push_back({kMetricsBlob, kMaxMetricsBytes});  // after the items' own
   std::vector<Record> records;
   for (int slot = 0; slot < staging.pool.size(); ++slot) {
     CAIRN_ASSIGN_OR_RETURN(
@@ -90,7 +91,7 @@ Status Saver::Acquire(uint64_t save_id, int64_t boundary) {
   return OkStatus();
 }
 
-Status Saver::Copy(const SnapshotStamp& stamp) {
+Status Saver::Copy(const SnapshotStamp& stamp, std::string_view metrics) {
   const int64_t begin = NowNs();
   CAIRN_RETURN_IF_ERROR(items_.MarkTables());
   for (size_t i = 0; i < pieces_.size(); ++i)
@@ -100,6 +101,8 @@ Status Saver::Copy(const SnapshotStamp& stamp) {
     const RegisteredBlob& blob = items_.blobs()[i];
     record().StoreBlob(i, blob.data, blob.bytes());
   }
+  record().StoreBlob(items_.blobs().size(), reinterpret_cast<const std::byte*>(metrics.data()),
+                     metrics.size());
   Status status = current_->slot->Fill(images_, snapshot_, pointers_.data(), *control_);
   stall_ns_ = NowNs() - begin;
   stall_held_back_ns_ = control_->held_back().count();
@@ -124,6 +127,7 @@ Result<MemberRecord> Saver::Drain(const std::string& directory) {
     const RegisteredBlob& blob = items_.blobs()[i];
     record.blobs.emplace(blob.name, this->record().blob(i));
   }
+  record.blobs.emplace(kMetricsBlob, this->record().blob(items_.blobs().size()));
   record.stall_ns = stall_ns_;
   record.drain_ns = NowNs() - drain_began_ns_;
   record.hurried_stall_ns = stall_ns_ - stall_held_back_ns_;

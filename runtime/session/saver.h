@@ -13,10 +13,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "runtime/session/items.h"
+#include "runtime/session/metrics.h"
 #include "runtime/session/partner.h"
 #include "runtime/session/protocol.h"
 #include "runtime/session/state.h"
@@ -56,8 +58,8 @@ class Saver {
 
   // A slot for this snapshot, or why there is none now.
   Status Acquire(uint64_t save_id, int64_t boundary);
-  // The stall: copies arrays and blobs into the acquired slot.
-  Status Copy(const SnapshotStamp& stamp);
+  // The stall: copies arrays, blobs and the encoded metrics into the acquired slot.
+  Status Copy(const SnapshotStamp& stamp, std::string_view metrics);
   // All members have staged: the slot is complete, and a worker will drain it.
   void BeginDrain();
   // Writes the slot's files into `directory`; on the worker.

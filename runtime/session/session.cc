@@ -196,6 +196,11 @@ void Session::Save(const std::string& tag) {
   boundary_.Save(tag);
 }
 
+Status Session::SetMetric(const std::string& name, double value) {
+  const Inside inside(this);
+  return boundary_.SetMetric(name, value);
+}
+
 Status Session::Wait(std::optional<milliseconds> bound) {
   const Inside inside(this);
   return boundary_.Wait(bound);

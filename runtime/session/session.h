@@ -65,6 +65,7 @@ class Session {
   void QuietBegin();
   void QuietEnd();
   void Save(const std::string& tag);
+  Status SetMetric(const std::string& name, double value);
   Status Wait(std::optional<std::chrono::milliseconds> bound);
   Status Finalize();
 

@@ -39,6 +39,8 @@ struct Options {
   std::vector<int64_t> save_at;  // rank 0 asks for a save after these steps
   int64_t save_every = 0;        // rank 0 asks for a save every so many steps, and all wait for it
   std::string tag;
+  // Every so many steps, before the boundary, each rank gives the metric "loss": |step - 30| + 100 · rank. Odd ranks alone give "odd".
+  int64_t measure_every = 0;
   int64_t quiet_at = -1;  // spends quiet_ms in cairn_quiet after this step
   int quiet_ms = 300;
   std::vector<int64_t> wait_at;  // calls cairn_wait after these steps
@@ -153,6 +155,7 @@ int main(int argc, char** argv) {
   app.add_option("--save-at", o.save_at);
   app.add_option("--save-every", o.save_every);
   app.add_option("--tag", o.tag);
+  app.add_option("--measure-every", o.measure_every);
   app.add_option("--quiet-at", o.quiet_at);
   app.add_option("--quiet-ms", o.quiet_ms);
   app.add_option("--exit-at", o.exit_at);
@@ -283,6 +286,10 @@ int main(int argc, char** argv) {
       for (int64_t at : o.save_at) {
         if (at == done) cairn_save(session, o.tag.empty() ? nullptr : o.tag.c_str());
       }
+    }
+    if (o.measure_every > 0 && done % o.measure_every == 0) {
+      cairn_metric(session, "loss", static_cast<double>(std::abs(done - 30) + 100 * rank));
+      if (rank % 2 == 1) cairn_metric(session, "odd", static_cast<double>(rank));
     }
     if (o.stop_in_copy) {
       if (trap == nullptr) SetTrap(u);

@@ -6,7 +6,7 @@ CAIRN_LIBRARY names, libcairn.so where the loader finds it, the one that this pa
 import ctypes
 import functools
 import os
-from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 from typing import Optional
 
 ABI_VERSION = 1
@@ -82,6 +82,7 @@ _FUNCTIONS = {
     "cairn_quiet_begin": (c_int, [c_void_p]),
     "cairn_quiet_end": (c_int, [c_void_p]),
     "cairn_save": (c_int, [c_void_p, c_char_p]),
+    "cairn_metric": (c_int, [c_void_p, c_char_p, c_double]),
     "cairn_wait": (c_int, [c_void_p, c_int]),
     "cairn_finalize": (c_int, [POINTER(c_void_p)]),
     "cairn_checkpoint_open": (c_int, [c_char_p, POINTER(c_void_p)]),

@@ -233,8 +233,18 @@ class Session:
             if self._handle:
                 self._library.cairn_quiet_end(self._handle)
 
-    def save(self, tag: Optional[str] = None) -> None:
-        """Asks for a save at one of the next boundaries; one rank is enough. A tagged checkpoint is never pruned."""
+    def metric(self, name: str, value: float) -> None:
+        """Says what was measured, for every checkpoint from the next boundary on; one rank is enough. See `--checkpoint-keep=best=…`."""
+        if self._handle:
+            self._check(self._library.cairn_metric(self._handle, name.encode(), value))
+
+    def save(self, tag: Optional[str] = None, metrics: Optional[Mapping[str, float]] = None) -> None:
+        """Asks for a save at one of the next boundaries; one rank is enough. A tagged checkpoint is never pruned.
+
+        metrics  what was measured of this state, as by `metric`
+        """
+        for name, value in (metrics or {}).items():
+            self.metric(name, value)
         if self._handle:
             self._check(self._library.cairn_save(self._handle, None if tag is None else tag.encode()))
 

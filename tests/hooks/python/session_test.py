@@ -23,6 +23,8 @@ class SessionTest(Lives):
         for ranks in (3, 2, 4):
             run = f"run{ranks}"
             earlier = self.life(run, 3, HERE / "counter.py", "--save-at", 4, "--stop-at", 4)
+            [manifest] = (self.folder / run).glob("step-*/manifest.json")
+            self.assertEqual(json.loads(manifest.read_text())["metrics"], {"loss": {"value": 0.5, "step": 3}})
             later = self.life(run, ranks, HERE / "counter.py")
             number = re.search('"id": ?"([0-9a-f]{16})"', (self.folder / run / "RUN").read_text()).group(1)
             for said in earlier + later:

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "runtime/catalog/retention.h"
+#include "runtime/catalog/verify.h"
 #include "tests/runtime/catalog/test_run.h"
 
 namespace cairn {
@@ -162,6 +164,34 @@ TEST(LoadCheckpoint, NamesTheDamagedFile) {
     EXPECT_THAT(status.message(), HasSubstr(name + "/" + c.file));
     EXPECT_THAT(status.message(), HasSubstr(c.message));
   }
+}
+
+TEST(Checkpoints, OfANewerCairnTakeTheirTurnAndAreNotDamaged) {
+  TestRun run;
+  const uint32_t epoch = run.Claim();
+  const std::string a = run.Save(epoch, 10), b = run.Save(epoch, 20);
+  run.MakeManifestNewer(b);
+  EXPECT_THAT(run.CandidateNames(), ElementsAre(b, a));
+  EXPECT_EQ(run.List().checkpoints[0].readable.code(), Code::kMismatch);
+  const Status status = LoadCheckpoint(run.dir(), b).status();
+  EXPECT_EQ(status.code(), Code::kMismatch);
+  EXPECT_THAT(status.message(), HasSubstr("manifest.json: manifest: version 2 was written by a newer Cairn"));
+  // Neither is it pruned, nor does it count among the two that are kept.
+  const std::string c = run.Save(epoch, 30), d = run.Save(epoch, 40);
+  EXPECT_THAT(PlanRetention(run.List(), epoch, "", {{KeepRule::kLast, 2}}, {}), ElementsAre(a));
+}
+
+TEST(LoadCheckpoint, DoesNotCallTheChecksumsOfANewerCairnDamaged) {
+  TestRun run;
+  const std::string name = run.Save(run.Claim(), 10);
+  run.MakeSumsNewer(name);
+  EXPECT_EQ(LoadCheckpoint(run.dir(), name).status().code(), Code::kMismatch);
+  const auto verified = VerifyCheckpoint(run.dir(), name);
+  EXPECT_EQ(verified.status().code(), Code::kMismatch);
+  EXPECT_THAT(verified.status().message(),
+              HasSubstr("shard-00001.sums: checksum file: version 2 was written by a newer Cairn"));
+  run.FlipByte(name + "/" + names::Sums(1), 30);  // then nobody can tell
+  EXPECT_EQ(LoadCheckpoint(run.dir(), name).status().code(), Code::kDamage);
 }
 
 TEST(LoadCheckpoint, DoesNotCallDamagedWhatItMayNotRead) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "runtime/catalog/epoch.h"
@@ -77,6 +78,7 @@ TEST(CairnLs, PrintsStableJson) {
                          {"trigger", "interval"},
                          {"bytes", BytesIn(run.path() + "/" + name, "manifest.json")},
                          {"ranks", 2},
+                         {"metrics", Json::object()},
                          {"newest", true},
                          {"tags", {"best"}},
                          {"pinned", false},
@@ -84,6 +86,33 @@ TEST(CairnLs, PrintsStableJson) {
                          {"damaged", nullptr},
                          {"unreadable", nullptr}};
   EXPECT_EQ(checkpoint, expected);
+}
+
+TEST(CairnLs, ShowsMetricsWhereTheyWereGiven) {
+  SampleRun run;
+  run.Commit(100, "request", {{"val_loss", {0.25, 90}}, {"acc", {NAN, 80}}});
+  run.Commit(200);
+  const Outcome ls = RunCairn({"ls", run.path()});
+  EXPECT_THAT(ls.out, HasSubstr("  RANKS  METRICS                 FLAGS\n"));
+  EXPECT_THAT(ls.out, HasSubstr("      2  acc=nan, val_loss=0.25\n"));
+  EXPECT_THAT(ls.out, HasSubstr("      2                          newest\n"));
+  EXPECT_THAT(RunCairn({"show", run.path() + "@100"}).out,
+              HasSubstr("\nmetric      val_loss=0.25, measured after 90 steps\n"));
+  const Json json = RunCairn({"ls", "--json", run.path()}).Json()["checkpoints"][1]["metrics"];
+  EXPECT_EQ(json,
+            Json::parse(R"({"acc": {"value": null, "step": 80}, "val_loss": {"value": 0.25, "step": 90}})"));
+}
+
+TEST(CairnPrune, KeepsTheBestByTheMetricThatItIsGiven) {
+  SampleRun run;
+  const std::string a = run.Commit(100, "request", {{"val_loss", {0.5, 100}}});
+  const std::string b = run.Commit(200, "request", {{"val_loss", {0.25, 200}}});
+  const std::string c = run.Commit(300, "request", {{"val_loss", {0.75, 300}}});
+  const Json dry =
+      RunCairn({"prune", run.path(), "--keep", "best=1:val_loss:min", "--dry-run", "--json"}).Json();
+  EXPECT_EQ(dry["pruned"], (Json{a}));
+  const Outcome refused = RunCairn({"prune", run.path(), "--keep", "best=1:val_loss"});
+  EXPECT_THAT(refused.err, HasSubstr("--keep=best=1:val_loss is not accepted. Accepted: last=N, every="));
 }
 
 TEST(CairnLs, FlagsOrphansAndDamagedCheckpoints) {
@@ -400,8 +429,9 @@ TEST(CairnPrune, RefusesAPolicyThatIsNone) {
   const Outcome pruned = RunCairn({"prune", run.path(), "--keep", "3"});
   EXPECT_EQ(pruned.code, 2);
   EXPECT_EQ(pruned.err,
-            "cairn: --keep=3 is not accepted. Did you mean last=3? Accepted: last=N, with N at "
-            "least 1\n");
+            "cairn: --keep=3 is not accepted. Did you mean last=3? Accepted: last=N, every=DURATION, "
+            "every=<n>steps and "
+            "best=N:METRIC:min or :max, joined by commas, for example last=2,every=6h,best=3:val_loss:min\n");
 }
 
 }  // namespace

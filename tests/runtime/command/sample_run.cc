@@ -54,7 +54,8 @@ void SampleRun::BeginLife(const std::string& parent) {
   parent_ = parent;
 }
 
-std::string SampleRun::Commit(int64_t step, const std::string& trigger) {
+std::string SampleRun::Commit(int64_t step, const std::string& trigger,
+                              const std::map<std::string, Manifest::Metric>& metrics) {
   const Attempt attempt = Must(BeginAttempt(dir_, epoch_, step));
   const Box upper{{0, 0}, {2, 8}}, lower{{2, 0}, {2, 8}}, whole{{0, 0}, {2, 3}};
   Index index;
@@ -72,6 +73,7 @@ std::string SampleRun::Commit(int64_t step, const std::string& trigger) {
   manifest.label = 10 * step;
   manifest.world_size = 2;
   manifest.trigger = trigger;
+  manifest.metrics = metrics;
   manifest.parent = parent_;
   manifest.cairn_version = "0.1.0";
   manifest.settings = {{"CAIRN_KEEP", "last=2"}};

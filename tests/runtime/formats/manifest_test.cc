@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tests/runtime/formats/corrupt.h"
 
 namespace cairn {
@@ -21,6 +24,7 @@ Manifest Example() {
   m.time = "2026-03-01T12:00:00Z";
   m.trigger = "preempt";
   m.parent = "step-000000000600.e6.0000beef";
+  m.metrics = {{"val/loss", {0.1, 1100}}, {"grad_norm", {std::numeric_limits<double>::infinity(), 1200}}};
   m.tag = "best \"ever\"";
   m.shards = {{"shard-00001-model-00001-of-00001.safetensors", 4104},
               {"shard-00002-model-00001-of-00001.safetensors", 1ull << 40}};
@@ -58,6 +62,30 @@ TEST(Manifest, DecodesWhatWasEncoded) {
   EXPECT_EQ(*manifest, Example());
 }
 
+TEST(Manifest, HasTheMetricsAsJsonCanSayThem) {
+  Manifest m = Example();
+  m.metrics = {{"a", {0.25, 7}}, {"b", {std::numeric_limits<double>::quiet_NaN(), 8}}, {"c", {-INFINITY, 9}}};
+  const std::string text = *EncodeManifest(m);
+  EXPECT_THAT(text, HasSubstr(R"("metrics": {
+    "a": {
+      "value": 0.25,
+      "step": 7
+    },
+    "b": {
+      "value": "nan",
+      "step": 8
+    },
+    "c": {
+      "value": "-inf",
+      "step": 9
+    }
+  })"));
+  const Result<Manifest> back = DecodeManifest(text);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_TRUE(std::isnan(back->metrics.at("b").value));
+  EXPECT_EQ(back->metrics.at("c").value, -INFINITY);
+}
+
 TEST(Manifest, NoticesEveryCorruption) {
   ExpectEveryCorruptionIsDamage(*EncodeManifest(Example()), DecodeManifest);
 }
@@ -72,6 +100,13 @@ TEST(Manifest, ThatIsNoUtf8IsRefused) {
 std::string Sealed(const std::string& members) {
   const std::string text = "{\n  " + members;
   return text + ",\n  \"checksum\": \"" + Hash128Of(text).ToHex() + "\"\n}\n";
+}
+
+TEST(Manifest, OfANewerVersionIsNoDamage) {
+  const Status status = DecodeManifest(Sealed(R"("cairn": "manifest", "version": 2, "all": "new")")).status();
+  EXPECT_EQ(status.code(), Code::kMismatch);
+  EXPECT_EQ(status.message(),
+            "manifest: version 2 was written by a newer Cairn, this one reads up to 1: update this one");
 }
 
 TEST(Manifest, OfAnotherKindVersionOrFormIsDamage) {
@@ -97,10 +132,3 @@ TEST(Manifest, WithAFileOutsideItsFolderIsDamage) {
 
 }  // namespace
 }  // namespace cairn
-TEST(Manifest, OfANewerVersionIsNoDamage) {
-  const Status status = DecodeManifest(Sealed(R"("cairn": "manifest", "version": 2, "all": "new")")).status();
-  EXPECT_EQ(status.code(), Code::kMismatch);
-  EXPECT_EQ(status.message(),
-            "manifest: version 2 was written by a newer Cairn, this one reads up to 1: update this one");
-}
-

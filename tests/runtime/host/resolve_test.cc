@@ -18,13 +18,13 @@ GetVariable From(std::map<std::string, std::string> variables) {
 
 TEST(ResolveSettings, PutsTheOptionAboveTheEnvironmentAboveTheSiteAboveTheFallback) {
   std::map<std::string, std::string> v = {{"CAIRN_SITE_KEEP", "last=7"}};
-  EXPECT_EQ(ResolveSettings(From({}))->settings.keep_last, 2);
-  EXPECT_EQ(ResolveSettings(From(v))->settings.keep_last, 7);
+  EXPECT_EQ(ResolveSettings(From({}))->settings.keep, (KeepRules{{KeepRule::kLast, 2}}));
+  EXPECT_EQ(ResolveSettings(From(v))->settings.keep, (KeepRules{{KeepRule::kLast, 7}}));
   v["CAIRN_KEEP"] = "last=5";
-  EXPECT_EQ(ResolveSettings(From(v))->settings.keep_last, 5);
+  EXPECT_EQ(ResolveSettings(From(v))->settings.keep, (KeepRules{{KeepRule::kLast, 5}}));
   v["CAIRN_PLUGIN_CAIRN_KEEP"] = "last=3";
   const auto r = ResolveSettings(From(v));
-  EXPECT_EQ(r->settings.keep_last, 3);
+  EXPECT_EQ(r->settings.keep, (KeepRules{{KeepRule::kLast, 3}}));
   EXPECT_EQ(r->text[kSetting_keep], "last=3");
 }
 

@@ -91,7 +91,7 @@ TEST_F(KeeperTest, TheOwnerRecordsThatTheRunIsFinished) {
 
 TEST_F(KeeperTest, ALifeThatWasOvertakenNeitherFinishesNorCommitsNorPrunes) {
   const auto stale = BeginAndRestore("1");
-  stale->boot.settings.keep_last = 1;
+  stale->boot.settings.keep = {{KeepRule::kLast, 1}};
   const std::string first = Save(*stale, 10), second = Save(*stale, 20);
   const agreement::Commit late = Write(*stale, 30);
   const auto newer = BeginAndRestore("2");

@@ -54,7 +54,7 @@ struct OneRank {
 // Up to the drain, which is the test's.
 inline void Stage(Saver& saver, uint64_t save_id) {
   ASSERT_TRUE(saver.Acquire(save_id, 10).ok());
-  ASSERT_TRUE(saver.Copy({7, 10, false}).ok());
+  ASSERT_TRUE(saver.Copy({7, 10, false}, "").ok());
   saver.BeginDrain();
 }
 

@@ -208,9 +208,16 @@ class Run:
         """``with run.quiet():`` around what leaves the state as it is (validation): a save may be made at any moment inside."""
         return self._session.quiet()
 
-    def save(self, tag: Optional[str] = None) -> None:
-        """Asks for a save at one of the next boundaries; one rank is enough. A tagged checkpoint is never pruned."""
-        self._session.save(tag)
+    def metric(self, name: str, value: float) -> None:
+        """Says what was measured, for every checkpoint from the next boundary on; one rank is enough. See `--checkpoint-keep=best=…`."""
+        self._session.metric(name, float(value))
+
+    def save(self, tag: Optional[str] = None, metrics: Optional[Mapping[str, float]] = None) -> None:
+        """Asks for a save at one of the next boundaries; one rank is enough. A tagged checkpoint is never pruned.
+
+        metrics  what was measured of this state, as by `metric`
+        """
+        self._session.save(tag, {name: float(value) for name, value in (metrics or {}).items()})
 
     def wait(self, timeout: Optional[float] = None) -> None:
         """Waits until every save that was asked for has ended. Collective, at one boundary; seconds."""

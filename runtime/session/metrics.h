@@ -1,0 +1,43 @@
+// Metrics: what this member's program has measured (cairn_metric), on its way into the manifest.
+//
+// They travel as one more blob of the member, whose name no item can have: so they are copied at the boundary with everything else, and a
+// snapshot that is rescued from memory still has them. One thread.
+#ifndef CAIRN_RUNTIME_SESSION_METRICS_H_
+#define CAIRN_RUNTIME_SESSION_METRICS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "planner/base/status.h"
+#include "runtime/formats/manifest.h"
+
+namespace cairn {
+
+inline constexpr char kMetricsBlob[] = "";
+inline constexpr size_t kMaxMetricsBytes = 4096;
+
+using MetricValues = std::map<std::string, Manifest::Metric>;
+
+// Any bytes: kDamage for what Metrics cannot have made.
+Result<MetricValues> DecodeMetrics(std::string_view bytes);
+
+class Metrics {
+ public:
+  // kInvalid for a name that cannot be one, or when all metrics together take more than kMaxMetricsBytes; nothing is changed then.
+  Status Set(const std::string& name, const Manifest::Metric& metric);
+
+  // As they stand, encoded. It stays as it is while it is held.
+  std::shared_ptr<const std::string> bytes() const { return bytes_; }
+
+ private:
+  MetricValues values_;
+  std::shared_ptr<const std::string> bytes_ = std::make_shared<const std::string>();
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SESSION_METRICS_H_
