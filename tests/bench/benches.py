@@ -37,6 +37,13 @@ def restore(context):
             yield compare("restore", f"{workload}, {how}", rounds, Bar(0.9, at_least=True), speed=True)
 
 
+def verify(context):
+    for how in ("hot", "cold"):
+        rounds_of = context.rounds_of("bench_verify", context.folder(), context.mib, context.rounds, how)
+        for workload, rounds in rounds_of.items():
+            yield compare("verify", f"{workload}, {how}", rounds, Bar(0.9, at_least=True), speed=True)
+
+
 def amplification(context):
     """Bytes that all ranks read together, over the unique bytes that they need."""
     for workload, rounds in context.rounds_of("bench_restore", context.folder(), context.mib, 1, "hot").items():
@@ -156,5 +163,5 @@ def peer_figures(context, name, workload, arrays, elements, peer, ways, stalls):
         peer.close()
 
 
-ALL = {one.__name__: one for one in (stall, drain, small_arrays, commit, restore, amplification, plan_regular, plan_irregular, step, slowdown, agreement,
+ALL = {one.__name__: one for one in (stall, drain, small_arrays, commit, restore, verify, amplification, plan_regular, plan_irregular, step, slowdown, agreement,
                                      memory, peers_torch, peers_hpc)}
