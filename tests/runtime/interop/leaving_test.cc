@@ -184,6 +184,31 @@ TEST(CairnExport, KeepsFilesOfAFolderBelowTheLimit) {
   EXPECT_EQ(RunCairn({"diff", run.path(), out}).code, 0);
 }
 
+// PyTorch does not look at the checksums of its archives; Python's zipfile does.
+TEST(CairnExport, WritesArchivesWhoseChecksumsHold) {
+  const MadeRun run({{{"a", DType::kF32, false, {60, 7}}, "", {}},
+                     {{"b", DType::kU8, false, {3}}, "", {}},
+                     {{"c", DType::kBF16, false, {5000}}, "", {}}});
+  const std::string out = NewFolder() + "/dcp";
+  const Outcome made = RunCairn({"export", run.path(), "--to", "dcp", "--file-limit", "1", out});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_TRUE(RunPython(R"(
+import glob, os, struct, sys, zipfile
+expected = {open(path, "rb").read() for path in glob.glob(sys.argv[2] + "/*")}
+files = glob.glob(sys.argv[1] + "/*.distcp")
+assert len(files) == len(expected) == 3, files
+found = set()
+for path in files:
+    archive = zipfile.ZipFile(path)
+    assert archive.testzip() is None, path
+    for member in archive.infolist():
+        assert struct.unpack_from("<I", open(path, "rb").read(), member.header_offset + 14)[0] == member.CRC, member
+    found.add(archive.read("archive/data/0"))
+assert found == expected
+)",
+                        out + " " + WriteExpected(run)));
+}
+
 TEST(CairnExport, GivesArraysTheNamesOfTheFile) {
   const MadeRun run(AllKinds());
   const std::string folder = NewFolder();
