@@ -168,6 +168,7 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.interval = Time(checkpoint);
   if (checkpoint.kind == CAIRN_VALUE_STEPS) settings.interval_steps = checkpoint.number;
   settings.dir = row[kSetting_dir].text;
+  settings.from = row[kSetting_from].text;
   settings.resume = ToResume(value(kSetting_resume));
   settings.resume_step = value(kSetting_resume).number;
   settings.partner = value(kSetting_partner).kind == CAIRN_VALUE_ON;

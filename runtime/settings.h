@@ -78,6 +78,7 @@ struct Settings {
   std::optional<Nanoseconds> interval;    // by time
   std::optional<int64_t> interval_steps;  // by steps
   std::string dir;
+  std::string from;  // "" = none
   Resume resume = Resume::kAuto;
   int64_t resume_step = 0;        // with kStep
   std::optional<uint32_t> match;  // as the program asks

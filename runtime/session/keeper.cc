@@ -8,12 +8,12 @@
 
 #include "planner/save_plan.h"
 #include "runtime/catalog/marks.h"
+#include "runtime/catalog/target.h"
 #include "runtime/formats/names.h"
 #include "runtime/io/random.h"
+#include "runtime/session/metrics.h"
 #include "runtime/session/partner.h"
 #include "runtime/session/strikes.h"
-#include "runtime/session/directory_room.h"
-#include "runtime/session/metrics.h"
 #include "runtime/staging/image_plan.h"
 #include "runtime/staging/memory_room.h"
 #include "runtime/version.h"
@@ -73,6 +73,7 @@ Status Keeper::Own() {
   options.dir = boot_.settings.dir;
   options.name = session_;
   options.mode = boot_.settings.mode;
+  CAIRN_ASSIGN_OR_RETURN(options.origin, OriginOfNewRun());
   options.self = boot_.identity;
   options.self.claim = claim_;
   options.ask_slurm = links_.ask_slurm;
@@ -110,7 +111,8 @@ Opened Keeper::Open() {
     return {OkStatus(), life_->epoch(), claim_};
   }
   const bool other_life = owned.code() == Code::kBusy || owned.code() == Code::kFenced;
-  if (other_life || boot_.settings.require) return {owned, 0};
+  const bool told_where_to_begin = !there && !boot_.settings.from.empty();
+  if (other_life || boot_.settings.require || told_where_to_begin) return {owned, 0};
   auto existing = RunDirectory::OpenExisting(dir);
   if (existing.ok()) {
     directory_ = *std::move(existing);
@@ -358,24 +360,20 @@ Result<Order> Keeper::Choose(const RunDirectory& dir) {
                                      ", which holds no checkpoint now: is a mount missing? To start anew, "
                                      "give another --checkpoint-dir");
   }
+  const std::optional<Origin>& origin = dir.info().origin;
+  if (listing.checkpoints.empty() && origin && !origin->checkpoint.empty()) return BeginFrom(*origin);
+  if (!settings.from.empty() && boot_.first_life) {
+    return Stop(Code::kExists,
+                "--checkpoint-from: the run in " + dir.path() +
+                    " began without it, and has saved nothing since: remove that directory, or give "
+                    "another --checkpoint-dir");
+  }
   if (settings.resume == Resume::kRequire && boot_.first_life) {
     return Stop(Code::kNotFound, "--checkpoint-resume=require: " + dir.path() + " holds no checkpoint");
   }
   return Order{.kind = Order::kProceed};
 }
 
-Result<std::string> Keeper::Rescue(const LocalSnapshot& local, const std::string& parent) {
-  const auto begin = std::chrono::steady_clock::now();
-  links_.log->Info("step ", local.step, " was staged by all ", local.world_size,
-                   " ranks and is not durable: writing it from the memory of the nodes");
-  // The layout, from the first rank of the node that has it.
-  int reader = 0;
-  while (inventories_[static_cast<size_t>(reader)].node != local.layout_node) ++reader;
-  links_.send(reader, Order{.kind = Order::kShowLayout, .path = local.layout_folder});
-  CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
-                         links_.mailbox->Take(Outcome::kType, reader, kShareBound));
-  CAIRN_ASSIGN_OR_RETURN(const Outcome shown, DecodeSessionMessage<Outcome>(letter.payload));
-  CAIRN_RETURN_IF_ERROR(shown.status);
 // What --checkpoint-from names, where there is no run yet that it could be too late for.
 Result<std::optional<Origin>> Keeper::OriginOfNewRun() const {
   const Settings& settings = boot_.settings;
@@ -406,25 +404,18 @@ Result<Order> Keeper::BeginFrom(const Origin& origin) {
       "give another");
 }
 
-// Before the first save can fail for it.
-void Keeper::CompareRoom() {
-  if (std::exchange(room_compared_, true)) return;
-  SaveNeeds needs;
-  for (const ShardRecord& file : described_->files) {
-    needs.bytes += file.bytes + EncodedSumsBytes(file.bytes);
-    needs.files += 2;
-  }
-  needs.files += 4;  // folder, index, blobs, manifest
-  for (const KeepRule& rule : boot_.settings.keep) {
-    if (rule.kind == KeepRule::kLast || rule.kind == KeepRule::kBest)
-      needs.saves += static_cast<uint64_t>(rule.number);
-  }
-  if (const auto listing = ListCheckpoints(life_->directory()); listing.ok())
-    needs.saves -= std::min<uint64_t>(needs.saves - 1, Candidates(*listing).size());
-  const std::string missing = WhatIsMissing(ReadDirectoryRoom(life_->directory().path()), needs);
-  if (!missing.empty()) links_.log->Warn(life_->directory().path(), ": ", missing);
-}
-
+Result<std::string> Keeper::Rescue(const LocalSnapshot& local, const std::string& parent) {
+  const auto begin = std::chrono::steady_clock::now();
+  links_.log->Info("step ", local.step, " was staged by all ", local.world_size,
+                   " ranks and is not durable: writing it from the memory of the nodes");
+  // The layout, from the first rank of the node that has it.
+  int reader = 0;
+  while (inventories_[static_cast<size_t>(reader)].node != local.layout_node) ++reader;
+  links_.send(reader, Order{.kind = Order::kShowLayout, .path = local.layout_folder});
+  CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
+                         links_.mailbox->Take(Outcome::kType, reader, kShareBound));
+  CAIRN_ASSIGN_OR_RETURN(const Outcome shown, DecodeSessionMessage<Outcome>(letter.payload));
+  CAIRN_RETURN_IF_ERROR(shown.status);
   CAIRN_ASSIGN_OR_RETURN(const State state, DecodeState(shown.layout));
   if (LayoutHash(state.layout) != local.layout || state.layout.world_size != local.world_size)
     return Status(Code::kDamage, local.layout_folder + " holds the layout of another save");
@@ -613,6 +604,10 @@ Result<Manifest> Keeper::Publish(Index index, const std::vector<MemberRecord>& r
       const auto it = records[rank].blobs.find(blob.name);
       if (it != records[rank].blobs.end()) blob.by_rank[rank] = it->second;
     }
+    if (const auto it = records[rank].blobs.find(kMetricsBlob); it != records[rank].blobs.end()) {
+      CAIRN_ASSIGN_OR_RETURN(MetricValues metrics, DecodeMetrics(it->second));
+      manifest.metrics.merge(metrics);  // the lowest rank's stay
+    }
   }
   CAIRN_RETURN_IF_ERROR(FillRecords(index, shards));
   manifest.run_id = life_->directory().info().id;
@@ -626,10 +621,6 @@ Result<SaveReport> Keeper::Commit(const agreement::Commit& save) {
   SaveReport report;
   std::vector<MemberRecord> records;
   for (const std::string& bytes : save.records) {
-    if (const auto it = records[rank].blobs.find(kMetricsBlob); it != records[rank].blobs.end()) {
-      CAIRN_ASSIGN_OR_RETURN(MetricValues metrics, DecodeMetrics(it->second));
-      manifest.metrics.merge(metrics);  // the lowest rank's stay
-    }
     CAIRN_ASSIGN_OR_RETURN(MemberRecord record, DecodeSessionMessage<MemberRecord>(bytes));
     report.stall_ns = std::max(report.stall_ns, record.stall_ns);
     report.drain_ns = std::max(report.drain_ns, record.drain_ns);

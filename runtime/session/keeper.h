@@ -100,7 +100,9 @@ class Keeper {
   // all. The worst of their outcomes: damage counts less than what proves nothing, and more than what follows from another one's failure.
   Result<std::vector<Outcome>> Ask(const std::function<Order(int rank)>& order_for,
                                    std::chrono::nanoseconds bound);
+  Result<std::optional<Origin>> OriginOfNewRun() const;
   Result<Order> Choose(const RunDirectory& dir);
+  Result<Order> BeginFrom(const Origin& origin);
   Result<Order> Offer(const LoadedCheckpoint& checkpoint);
   Result<std::string> Rescue(const LocalSnapshot& local, const std::string& parent);
   Result<Manifest> Publish(Index index, const std::vector<MemberRecord>& records, const State& state,

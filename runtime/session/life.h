@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "runtime/catalog/beat.h"
@@ -24,7 +25,8 @@ namespace cairn {
 
 struct LifeOptions {
   std::string dir;
-  std::string name;  // of the run, for people
+  std::string name;              // of the run, for people
+  std::optional<Origin> origin;  // for a run that is not there yet
   FileMode mode;
   Identity self;
   std::function<HolderInSlurm(const Identity& holder)> ask_slurm;  // blocking, bounded

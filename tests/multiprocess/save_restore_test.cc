@@ -14,11 +14,13 @@
 
 #include "runtime/catalog/checkpoints.h"
 #include "runtime/catalog/lives.h"
+#include "runtime/io/hash.h"
 #include "tests/multiprocess/launcher.h"
 
 namespace cairn::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -139,6 +141,22 @@ TEST_F(SaveRestore, FinalizeSavesOnceAndAFinishedRunSaysSo) {
   EXPECT_EQ(again.Hash(), UndisturbedHash(kArgs));
 }
 
+TEST_F(SaveRestore, MetricsStandInTheManifestsAndTheBestAreKept) {
+  Step step({.ranks = 4,
+             .dir = dir_,
+             .args = With(kArgs, {"--save-every", "10", "--measure-every", "20"}),
+             .env = {{"CAIRN_KEEP", "last=1,best=2:loss:min"}}});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  // "loss" was 10 at 20, 10 at 40 and 30 at 60; the saves at 30 and 50 were next to none.
+  const std::vector<Checkpoint> kept = Committed(dir_);
+  std::vector<int64_t> steps;
+  for (const Checkpoint& c : kept) steps.push_back(c.id.step);
+  ASSERT_THAT(steps, ElementsAre(60, 40, 20));
+  EXPECT_EQ(kept.back().manifest.metrics,
+            (std::map<std::string, Manifest::Metric>{{"loss", {10, 19}}, {"odd", {1, 19}}}));
+  EXPECT_THAT(step.rank(0).Err(), HasSubstr("keeps the last 1, the best 2 by loss (min)\n"));
+}
+
 TEST_F(SaveRestore, AnOlderStepOfAFinishedRunIsNotItsEnd) {
   {
     Step step({.ranks = 2, .dir = dir_, .args = With(kArgs, SaveAt(20))});
@@ -214,6 +232,110 @@ TEST_F(SaveRestore, AFlippedByteIsNamedAndTheOlderCheckpointIsUsed) {
   EXPECT_THAT(resumed.rank(0).Err(), HasSubstr("shard-00002-model-00001-of-00001.safetensors"));
   EXPECT_THAT(resumed.rank(0).Err(), HasSubstr("from " + older));
   EXPECT_EQ(resumed.Hash(), expected);
+}
+
+TEST_F(SaveRestore, ACheckpointOfANewerCairnStopsAllRanksAndIsLeftAsItIs) {
+  {
+    Step step({.ranks = 2, .dir = dir_, .args = With(kArgs, {"--save-at", "20"})});
+    ASSERT_TRUE(step.Join()) << step.Log();
+  }
+  ASSERT_EQ(Committed(dir_).size(), 2u);
+  const std::string path = dir_ + "/" + Committed(dir_)[0].name + "/manifest.json";
+  std::string text = ReadFile(path);
+  text.resize(text.rfind(",\n  \"checksum\""));
+  text.replace(text.find("\"version\": 1"), 12, "\"version\": 2");
+  text += ",\n  \"checksum\": \"" + Hash128Of(text).ToHex() + "\"\n}\n";
+  std::ofstream(path) << text;
+  Step resumed({.ranks = 2, .dir = dir_, .args = kArgs, .job = 101});
+  ASSERT_TRUE(resumed.Join()) << resumed.Log();
+  for (int r = 0; r < 2; ++r) {
+    EXPECT_THAT(resumed.rank(r).Line("restore"), StartsWith("-2 "));
+    EXPECT_THAT(resumed.rank(r).Line("restore"), HasSubstr("was written by a newer Cairn"));
+  }
+  EXPECT_EQ(ReadFile(path), text);
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/strikes"));
+}
+
+// --checkpoint-from: a new run begins from another one's checkpoint, and goes on from there as that one would have.
+class BeginFrom : public SaveRestore {
+ protected:
+  const std::string new_dir_ = tmp_.path() + "/new";
+
+  std::string Kept() {  // the first run's only checkpoint
+    SaveThenKill(dir_, 4, 20);
+    return Committed(dir_).front().name;
+  }
+  static std::string StepOf(const std::string& name) {
+    return std::to_string(names::ParseAttempt(name)->step);
+  }
+};
+
+TEST_F(BeginFrom, AnotherRunsCheckpointAndComeToTheSameEnd) {
+  const std::string from = Kept();
+  const std::string before = ReadFile(dir_ + "/" + from + "/manifest.json");
+  Step step({.ranks = 3,
+             .dir = new_dir_,
+             .args = kArgs,
+             .env = {{"CAIRN_FROM", dir_ + "@" + StepOf(from)}},
+             .job = 101});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_THAT(step.rank(2).Line("resumed"), StartsWith(StepOf(from) + " 0"));
+  EXPECT_EQ(step.Hash(), UndisturbedHash(kArgs));
+  EXPECT_THAT(step.rank(0).Err(), HasSubstr("this run begins from " + dir_ + "@" + from));
+  const auto run = RunDirectory::OpenExisting(new_dir_);
+  EXPECT_EQ(run->info().origin, (Origin{"cairn", dir_, RunDirectory::OpenExisting(dir_)->info().id, from}));
+  EXPECT_EQ(Committed(new_dir_).front().id.step, 60);
+  EXPECT_EQ(ReadFile(dir_ + "/" + from + "/manifest.json"), before);
+  EXPECT_EQ(Committed(dir_).size(), 1u);
+  EXPECT_TRUE(std::filesystem::is_empty(dir_ + "/leases"));
+}
+
+TEST_F(BeginFrom, TheSameCheckpointAgainWhenALifeDiedBeforeItsFirstSave) {
+  const std::string from = Kept();
+  {
+    Step step({.ranks = 2, .dir = new_dir_, .args = kEndless, .env = {{"CAIRN_FROM", dir_}}, .job = 101});
+    ASSERT_TRUE(WaitFor([&] { return !step.rank(1).Line("resumed").empty(); })) << step.Log();
+    step.KillAll(SIGKILL);
+    ASSERT_TRUE(step.Join());
+  }
+  {
+    Step step({.ranks = 2,
+               .dir = dir_,
+               .args = kArgs,
+               .restart = 1});  // the first run's newest is another one then
+    ASSERT_TRUE(step.Join()) << step.Log();
+    ASSERT_EQ(Committed(dir_).front().id.step, 60);
+  }
+  Step again(
+      {.ranks = 3, .dir = new_dir_, .args = kArgs, .env = {{"CAIRN_FROM", dir_}}, .job = 101, .restart = 1});
+  ASSERT_TRUE(again.Join()) << again.Log();
+  EXPECT_THAT(again.rank(0).Line("resumed"), StartsWith(StepOf(from) + " 0"));
+  EXPECT_EQ(again.Hash(), UndisturbedHash(kArgs));
+}
+
+TEST_F(BeginFrom, ItsOwnNewestOnceTheRunHasSaved) {
+  Kept();
+  {
+    Step step({.ranks = 2, .dir = new_dir_, .args = kArgs, .env = {{"CAIRN_FROM", dir_}}, .job = 101});
+    ASSERT_TRUE(step.Join()) << step.Log();
+  }
+  Step again({.ranks = 3, .dir = new_dir_, .args = kArgs, .env = {{"CAIRN_FROM", dir_}}, .job = 102});
+  ASSERT_TRUE(again.Join()) << again.Log();
+  EXPECT_THAT(again.rank(0).Line("resumed"), StartsWith("60 1"));
+}
+
+TEST_F(BeginFrom, NothingElseThanWhatWasAskedFor) {
+  const std::string from = Kept();
+  const auto refusal = [&](const std::string& what, int job) {
+    Step step({.ranks = 2, .dir = new_dir_, .args = kArgs, .env = {{"CAIRN_FROM", what}}, .job = job});
+    EXPECT_TRUE(step.Join()) << step.Log();
+    return step.rank(1).Out();
+  };
+  EXPECT_THAT(refusal(dir_ + "@7", 101), HasSubstr("has no checkpoint of step 7; there are " + StepOf(from)));
+  EXPECT_FALSE(std::filesystem::exists(new_dir_ + "/RUN"));
+  ASSERT_TRUE(RunDirectory::Open(new_dir_, "main")
+                  .ok());  // as a job without the option leaves it that was killed early
+  EXPECT_THAT(refusal(dir_, 102), HasSubstr("began without it, and has saved nothing since"));
 }
 
 TEST_F(SaveRestore, AReshapedArrayStopsAllRanksAndMarksNothing) {

@@ -105,12 +105,15 @@ TEST(CheckSetting, AcceptsEveryDocumentedForm) {
       {kSetting_checkpoint,
        {"on", "off", "auto", "", "(null)", "10m", "1.5h", "500ms", "1-00:00:00", "500steps", "1steps"}},
       {kSetting_dir, {"/scratch/%u/%j", "relative/dir", "s3://bucket/prefix"}},
+      {kSetting_from, {"/scratch/run7", "../run7@1200", "/scratch/run7@best"}},
       {kSetting_resume, {"auto", "never", "require", "0", "1200"}},
       {kSetting_match, {"auto", "strict", "allow-missing", "allow-extra", "allow-extra,allow-missing"}},
       {kSetting_require, {"yes", "no", "on", "off", "1", "0", "", "(null)"}},
       {kSetting_local, {"auto", "none", "/local/scratch"}},
       {kSetting_on, {"all", "preempt", "end,interval", "preempt,timelimit,request,interval,end"}},
-      {kSetting_keep, {"last=1", "last=12"}},
+      {kSetting_keep,
+       {"last=1", "last=12", "every=6h", "every=500steps", "best=3:val_loss:min", "best=1:acc/top-1:max",
+        "last=2,every=1-00:00:00,every=5000steps,best=3:val_loss:min,best=1:acc:max"}},
       {kSetting_mode, {"0640", "640", "0600", "0777"}},
       {kSetting_notice, {"auto", "90s", "0s"}},
       {kSetting_after, {"auto", "requeue", "wait", "exit", "exit=0", "exit=255"}},
@@ -134,13 +137,37 @@ TEST(CheckSetting, RefusesEverythingElse) {
   const std::pair<SettingId, std::vector<const char*>> cases[] = {
       {kSetting_checkpoint, {"10x", "10", "0s", "0steps", "-1steps", "steps", "yes", "ON", " 10m", "10m "}},
       {kSetting_dir, {""}},
+      {kSetting_from, {""}},
       {kSetting_resume, {"", "always", "-1", "12x"}},
       {kSetting_match, {"", "loose", "strict,allow-extra", "allow-missing,", "missing"}},
       {kSetting_require, {"maybe"}},
       {kSetting_local, {"", "scratch", "./x"}},
       {kSetting_on, {"", "resize", "preempt,", ",", "preempt;end", "all,end", "end,all"}},
       {kSetting_attach, {"", "mpi", "auto", "TORCH"}},
-      {kSetting_keep, {"", "2", "last", "last=", "last=0", "last=-1", "best=3"}},
+      {kSetting_keep,
+       {"",
+        "2",
+        "last",
+        "last=",
+        "last=0",
+        "last=-1",
+        "last=2,",
+        ",last=2",
+        "last=2,,every=1h",
+        "every=",
+        "every=0s",
+        "every=0steps",
+        "every=10",
+        "every=10x",
+        "best=3",
+        "best=3:loss",
+        "best=0:loss:min",
+        "best=3:loss:least",
+        "best=3::min",
+        "best=3:a b:min",
+        "best=3:loss:min:",
+        "best=:loss:min",
+        "keep=2"}},
       {kSetting_mode, {"", "0300", "0440", "0577", "1777", "0888", "64", "rw-r-----", "00640"}},
       {kSetting_notice, {"", "30", "none"}},
       {kSetting_after, {"", "exit=", "exit=256", "exit=-1", "stay"}},
@@ -181,6 +208,20 @@ TEST(CheckSetting, HintsAtTheLikelySlip) {
   EXPECT_THAT(Refusal(kSetting_signal, "SIGTERM"), HasSubstr("TERM means save already."));
 }
 
+TEST(CheckSetting, TellsAllFormsOfARetentionRule) {
+  EXPECT_EQ(Refusal(kSetting_keep, "best=3:val_loss"),
+            "--checkpoint-keep=best=3:val_loss is not accepted. Accepted: last=N, every=DURATION, "
+            "every=<n>steps and "
+            "best=N:METRIC:min or :max, joined by commas, for example last=2,every=6h,best=3:val_loss:min");
+}
+
+TEST(DescribeKeep, IsAListForPeople) {
+  EXPECT_EQ(
+      DescribeKeep(*ParseKeep("x", "last=2,every=6h,every=500steps,best=3:val_loss:min,best=1:acc:max")),
+      "the last 2, one every 6 h 0 m, one every 500 steps, the best 3 by val_loss (min), the best 1 by acc "
+      "(max)");
+}
+
 TEST(CheckSetting, KeepsTheRefusalOnOneLineAndBounded) {
   std::string message = Refusal(kSetting_checkpoint, "a\nb\tc" + std::string(5000, 'x'));
   EXPECT_EQ(message.find_first_of("\n\t"), std::string::npos);
@@ -194,11 +235,12 @@ TEST(ParseSettings, FallsBackToTheTable) {
   EXPECT_FALSE(settings.interval_auto);
   EXPECT_FALSE(settings.interval || settings.interval_steps || settings.mode || settings.notice);
   EXPECT_EQ(settings.dir, "");
+  EXPECT_EQ(settings.from, "");
   EXPECT_EQ(settings.resume, Resume::kAuto);
   EXPECT_FALSE(settings.require);
   EXPECT_EQ(settings.local, "auto");
   EXPECT_EQ(settings.on, uint32_t{kTriggerAll});
-  EXPECT_EQ(settings.keep_last, 2);
+  EXPECT_EQ(settings.keep, (KeepRules{{KeepRule::kLast, 2}}));
   EXPECT_EQ(settings.after, After::kAuto);
   EXPECT_EQ(settings.max_lives, 100);
   EXPECT_EQ(settings.strikes, 3);
@@ -211,35 +253,42 @@ TEST(ParseSettings, FallsBackToTheTable) {
 }
 
 TEST(ParseSettings, ReadsEveryField) {
-  Settings settings = Parsed({{"CAIRN_CHECKPOINT", "15m"},
-                              {"CAIRN_DIR", "/s/run7"},
-                              {"CAIRN_RESUME", "1200"},
-                              {"CAIRN_REQUIRE", "1"},
-                              {"CAIRN_LOCAL", "/nvme"},
-                              {"CAIRN_ON", "end,preempt"},
-                              {"CAIRN_KEEP", "last=5"},
-                              {"CAIRN_MODE", "0640"},
-                              {"CAIRN_NOTICE", "90s"},
-                              {"CAIRN_AFTER", "exit=7"},
-                              {"CAIRN_MAX_LIVES", "3"},
-                              {"CAIRN_STRIKES", "5"},
-                              {"CAIRN_MTBF", "2d"},
-                              {"CAIRN_SIGNAL", "USR1"},
-                              {"CAIRN_BOUNDARY_WAIT", "500ms"},
-                              {"CAIRN_SAVE_TIMEOUT", "1h"},
-                              {"CAIRN_OPEN_WITHIN", "5s"},
-                              {"CAIRN_LOG", "debug"}});
+  Settings settings =
+      Parsed({{"CAIRN_CHECKPOINT", "15m"},
+              {"CAIRN_DIR", "/s/run7"},
+              {"CAIRN_FROM", "/s/run6@best"},
+              {"CAIRN_RESUME", "1200"},
+              {"CAIRN_REQUIRE", "1"},
+              {"CAIRN_LOCAL", "/nvme"},
+              {"CAIRN_ON", "end,preempt"},
+              {"CAIRN_KEEP", "last=5,every=1.5h,every=500steps,best=3:val_loss:min,best=1:acc:max"},
+              {"CAIRN_MODE", "0640"},
+              {"CAIRN_NOTICE", "90s"},
+              {"CAIRN_AFTER", "exit=7"},
+              {"CAIRN_MAX_LIVES", "3"},
+              {"CAIRN_STRIKES", "5"},
+              {"CAIRN_MTBF", "2d"},
+              {"CAIRN_SIGNAL", "USR1"},
+              {"CAIRN_BOUNDARY_WAIT", "500ms"},
+              {"CAIRN_SAVE_TIMEOUT", "1h"},
+              {"CAIRN_OPEN_WITHIN", "5s"},
+              {"CAIRN_LOG", "debug"}});
   EXPECT_TRUE(settings.enabled);
   EXPECT_FALSE(settings.interval_auto);
   EXPECT_EQ(settings.interval, minutes(15));
   EXPECT_EQ(settings.interval_steps, std::nullopt);
   EXPECT_EQ(settings.dir, "/s/run7");
+  EXPECT_EQ(settings.from, "/s/run6@best");
   EXPECT_EQ(settings.resume, Resume::kStep);
   EXPECT_EQ(settings.resume_step, 1200);
   EXPECT_TRUE(settings.require);
   EXPECT_EQ(settings.local, "/nvme");
   EXPECT_EQ(settings.on, uint32_t{kTriggerEnd | kTriggerPreempt});
-  EXPECT_EQ(settings.keep_last, 5);
+  EXPECT_EQ(settings.keep, (KeepRules{{KeepRule::kLast, 5},
+                                      {KeepRule::kEveryTime, INT64_C(5400000000000)},
+                                      {KeepRule::kEverySteps, 500},
+                                      {KeepRule::kBest, 3, "val_loss", false},
+                                      {KeepRule::kBest, 1, "acc", true}}));
   EXPECT_EQ(settings.mode, 0640u);
   EXPECT_EQ(settings.notice, seconds(90));
   EXPECT_EQ(settings.after, After::kExit);
@@ -267,7 +316,8 @@ TEST(ParseSettings, TellsTheWaysToTurnItOnApart) {
 }
 
 TEST(ParseSettings, PrefersWhatSrunsSideResolved) {
-  EXPECT_EQ(Parsed({{"CAIRN_KEEP", "last=5"}, {"SLURM_CAIRN_KEEP", "last=9"}}).keep_last, 9);
+  EXPECT_EQ(Parsed({{"CAIRN_KEEP", "last=5"}, {"SLURM_CAIRN_KEEP", "last=9"}}).keep,
+            (KeepRules{{KeepRule::kLast, 9}}));
 }
 
 TEST(ParseSettings, RemembersTheTextsThatAreNotTheFallbacks) {
@@ -278,7 +328,8 @@ TEST(ParseSettings, RemembersTheTextsThatAreNotTheFallbacks) {
 
 TEST(ParseSettings, TakesAnEmptyVariableAsNone) {
   EXPECT_FALSE(Parsed({{"CAIRN_CHECKPOINT", ""}}).enabled);
-  EXPECT_EQ(Parsed({{"SLURM_CAIRN_KEEP", ""}, {"CAIRN_KEEP", "last=5"}}).keep_last, 5);
+  EXPECT_EQ(Parsed({{"SLURM_CAIRN_KEEP", ""}, {"CAIRN_KEEP", "last=5"}}).keep,
+            (KeepRules{{KeepRule::kLast, 5}}));
 }
 
 TEST(ParseSettings, NamesTheVariableThatItRefuses) {
