@@ -10,7 +10,9 @@
 #include "runtime/catalog/marks.h"
 #include "runtime/catalog/target.h"
 #include "runtime/formats/names.h"
+#include "runtime/formats/sums.h"
 #include "runtime/io/random.h"
+#include "runtime/session/directory_room.h"
 #include "runtime/session/metrics.h"
 #include "runtime/session/partner.h"
 #include "runtime/session/strikes.h"
@@ -404,6 +406,25 @@ Result<Order> Keeper::BeginFrom(const Origin& origin) {
       "give another");
 }
 
+// Before the first save can fail for it.
+void Keeper::CompareRoom() {
+  if (std::exchange(room_compared_, true)) return;
+  SaveNeeds needs;
+  for (const ShardRecord& file : described_->files) {
+    needs.bytes += file.bytes + EncodedSumsBytes(file.bytes);
+    needs.files += 2;
+  }
+  needs.files += 4;  // folder, index, blobs, manifest
+  for (const KeepRule& rule : boot_.settings.keep) {
+    if (rule.kind == KeepRule::kLast || rule.kind == KeepRule::kBest)
+      needs.saves += static_cast<uint64_t>(rule.number);
+  }
+  if (const auto listing = ListCheckpoints(life_->directory()); listing.ok())
+    needs.saves -= std::min<uint64_t>(needs.saves - 1, Candidates(*listing).size());
+  const std::string missing = WhatIsMissing(ReadDirectoryRoom(life_->directory().path()), needs);
+  if (!missing.empty()) links_.log->Warn(life_->directory().path(), ": ", missing);
+}
+
 Result<std::string> Keeper::Rescue(const LocalSnapshot& local, const std::string& parent) {
   const auto begin = std::chrono::steady_clock::now();
   links_.log->Info("step ", local.step, " was staged by all ", local.world_size,
@@ -584,6 +605,7 @@ Status Keeper::OwnLate() {
 
 Result<std::string> Keeper::Prepare(int64_t step) {
   if (!life_) CAIRN_RETURN_IF_ERROR(OwnLate());
+  CompareRoom();
   CAIRN_ASSIGN_OR_RETURN(attempt_, BeginAttempt(life_->directory(), life_->epoch(), step));
   return attempt_->path;
 }

@@ -103,6 +103,7 @@ class Keeper {
   Result<std::optional<Origin>> OriginOfNewRun() const;
   Result<Order> Choose(const RunDirectory& dir);
   Result<Order> BeginFrom(const Origin& origin);
+  void CompareRoom();
   Result<Order> Offer(const LoadedCheckpoint& checkpoint);
   Result<std::string> Rescue(const LocalSnapshot& local, const std::string& parent);
   Result<Manifest> Publish(Index index, const std::vector<MemberRecord>& records, const State& state,
@@ -136,6 +137,7 @@ class Keeper {
   std::optional<Attempt> attempt_;
   std::string newest_;  // checkpoint that this life loaded or committed; "" = none
   LeaseWatch leases_;
+  bool room_compared_ = false;
 };
 
 }  // namespace cairn

@@ -49,6 +49,19 @@ resume() {
   [[ $output == *"resumed at step 2"* && $(toy_hash <<<"$output") == $(undisturbed_toy_hash) ]]
 }
 
+@test "the best by a metric is kept, and a new run begins from it with --checkpoint-from" {
+  local kept
+  as_user srun -N4 --checkpoint --checkpoint-keep=last=1,best=1:loss:max --checkpoint-dir=old \
+    "$toy" --steps 40 --save-every 10 --measure-every 10
+  kept=$(committed "$T/old" | while read -r name; do step_of "$name"; done)
+  [[ $kept == $'10\n40' ]]
+  run -0 as_user srun -N3 --checkpoint --checkpoint-from=old@10 --checkpoint-dir=new "$toy"
+  [[ $output == *"this run begins from $T/old@step-000000000010."* && $output == *"resumed 10 0"* ]]
+  [[ $(toy_hash <<<"$output") == $(undisturbed_toy_hash) ]]
+  run -0 as_user cairn ls new
+  [[ $output == *"forked from $T/old@step-000000000010."* ]]
+}
+
 @test "17: the newest checkpoint damaged by a flipped byte, or cut short, is named and marked, and the next older one used" {
   local reference newest older shard fault
   reference=$(undisturbed_hash $plate --steps 60)
