@@ -230,7 +230,7 @@ class Planner {
     std::map<const Ranks*, std::vector<uint32_t>> classes;
     for (uint32_t e = 0; e < entries.size(); ++e) classes[entries[e].want->ranks].push_back(e);
     std::vector<Group> groups;
-    Ranks takers;
+    Ranks takers;  // that may read it
     if (classes.size() == 1) {
       takers = *classes.begin()->first;
       groups.push_back({takers, classes.begin()->second});
@@ -248,9 +248,19 @@ class Planner {
         std::vector<uint32_t> content;
         for (; i < wanted.size() && wanted[i].first == rank; ++i) content.push_back(wanted[i].second);
         by_content[std::move(content)].push_back(rank);
-        takers.push_back(rank);
       }
-      for (auto& [content, ranks] : by_content) groups.push_back({std::move(ranks), content});
+      const auto bytes_of = [&](const std::vector<uint32_t>& content) {
+        uint64_t bytes = 0;
+        for (const uint32_t e : content) bytes += entries[e].bytes;
+        return bytes;
+      };
+      uint64_t most = 0;
+      for (const auto& [content, ranks] : by_content) most = std::max(most, bytes_of(content));
+      for (auto& [content, ranks] : by_content) {
+        if (2 * bytes_of(content) >= most) takers.insert(takers.end(), ranks.begin(), ranks.end());
+        groups.push_back({std::move(ranks), content});
+      }
+      std::sort(takers.begin(), takers.end());
     }
 
     const uint32_t reader = ReaderOf(file, block, takers);

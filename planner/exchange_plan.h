@@ -3,8 +3,9 @@
 //
 // 1. A *region* is what one piece wants of one saved box. Ranks that want the same region are replicas of it.
 // 2. The *takers* of a block are the ranks that want a region of which a byte lies in the block. A block that nobody wants is not read.
-// 3. Each other block has one *reader*: takers[(file + block) mod n], so each taker reads its equal share of whatever it wants, and walks the
-//    files from their starts. Where only some ranks can read a file, the reader is one of those among the takers, or one of those.
+// 3. Each other block has one *reader*, of those takers that want at least half as much of it as who wants most: of these n, number
+//    (file + block) mod n. So each reads its equal share of whatever it wants, little is handed on of a block in which two pieces meet, and all
+//    walk the files from their starts. Where only some ranks can read a file, the reader is one of those among them, or one of those.
 // 4. Takers that want the same regions of a block are a *group*, and get the same parcel: what the block has of each region's stream, one after
 //    the other. A rank is in at most one group of a block, so it gets at most one parcel of it.
 // 5. The parcel goes from rank to rank, so that nobody sends to a thousand: the group, without the reader, stands in a ring by rank, and begins

@@ -46,6 +46,7 @@ struct BulkReceiver::Guest {
   uint64_t sequence = 0;
   std::array<std::byte, kBulkHeaderBytes> header;
   size_t header_bytes = 0;  // of the next message that are there
+  UniqueFd descriptor;      // that came along with it
 };
 
 Result<std::unique_ptr<BulkReceiver>> BulkReceiver::Open(const BulkIdentity& self, uint32_t max_payload_bytes,
@@ -163,7 +164,8 @@ Status BulkReceiver::Greet(Guest& guest) {
 
 Status BulkReceiver::Receive(Guest& guest) {
   CAIRN_ASSIGN_OR_RETURN(const size_t n,
-                         guest.stream.ReadSome(std::span(guest.header).subspan(guest.header_bytes)));
+                         guest.stream.ReadSome(std::span(guest.header).subspan(guest.header_bytes),
+                                               guest.header_bytes == 0 ? &guest.descriptor : nullptr));
   guest.header_bytes += n;
   if (guest.header_bytes < guest.header.size()) return OkStatus();
   CAIRN_ASSIGN_OR_RETURN(
@@ -176,14 +178,23 @@ Status BulkReceiver::Receive(Guest& guest) {
   std::span<std::byte> room;
   if (events_.place) {
     CAIRN_ASSIGN_OR_RETURN(room, events_.place(guest.rank(), header.subject, header.bytes));
-  } else {
+  }
+  if (room.size() != header.bytes) {
+    if (!room.empty()) return {Code::kInternal, "room for another payload was given"};
     if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(max_payload_bytes_);
     room = {buffer_.get(), header.bytes};
   }
   CAIRN_RETURN_IF_ERROR(guest.stream.Read(room));
   if (Hash128Of(std::span<const std::byte>(room)) != header.hash)
     return {Code::kInvalid, "a payload does not have the checksum of its header"};
-  CAIRN_RETURN_IF_ERROR(events_.take(guest.rank(), header.subject, room, header.hash));
+  if (!guest.descriptor.valid()) {
+    CAIRN_RETURN_IF_ERROR(events_.take(guest.rank(), header.subject, room, header.hash));
+  } else if (events_.take_shared) {
+    CAIRN_RETURN_IF_ERROR(
+        events_.take_shared(guest.rank(), header.subject, room, std::exchange(guest.descriptor, UniqueFd())));
+  } else {
+    return {Code::kInvalid, "a descriptor that nobody expects"};
+  }
   guest.header_bytes = 0;
   return OkStatus();
 }

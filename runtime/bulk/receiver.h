@@ -24,18 +24,24 @@
 #include "runtime/bulk/identity.h"
 #include "runtime/bulk/message.h"
 #include "runtime/control/socket.h"
+#include "runtime/io/fd.h"
 
 namespace cairn {
 
 // All on the receiver's thread. They may block; they must not destroy the receiver.
 struct BulkEvents {
-  // Where the payload of a message goes: exactly `bytes` of room. An error closes the connection. Left empty: the receiver's own buffer.
+  // Where the payload of a message goes: exactly `bytes` of room, or none. An error closes the connection. Where it gives none, or is left
+  // empty: the receiver's own buffer.
   std::function<Result<std::span<std::byte>>(int from, const BulkSubject& subject, uint32_t bytes)> place;
   // A message has arrived and its checksum holds; `payload` lies where `place` said, else is valid during the call. An error closes the
   // connection.
   std::function<Status(int from, const BulkSubject& subject, std::span<const std::byte> payload,
                        const Hash128& hash)>
       take;
+  // As `take`, of a message with which a descriptor came. Left empty: such a message is a broken one.
+  std::function<Status(int from, const BulkSubject& subject, std::span<const std::byte> payload,
+                       UniqueFd descriptor)>
+      take_shared;
   // A connection of `from` ended in the middle of a message, with a broken one (kInvalid), or since `place` or `take` refused. A connection
   // that ends between two messages says nothing: its sender may open another one.
   std::function<void(int from, const Status& why)> lost;

@@ -24,9 +24,10 @@ constexpr milliseconds kPause{50};           // before all addresses are tried a
 
 struct BulkSender::Connection {
   std::mutex mutex;
-  std::optional<BulkStream> stream;  // guarded by mutex, as are key and sequence
+  std::optional<BulkStream> stream;  // guarded by mutex, as are key, sequence and near
   Secret key;
   uint64_t sequence = 0;
+  bool near = false;
   uint64_t last_use = 0;  // guarded by the sender's mutex_
 };
 
@@ -52,26 +53,39 @@ std::shared_ptr<BulkSender::Connection> BulkSender::Use(int rank) {
   return connection;
 }
 
-Status BulkSender::Send(int rank, const BulkSubject& subject, std::span<const std::byte> payload,
-                        const std::optional<Hash128>& hash) {
+// Does something with a connection that is there, or says why not.
+Status BulkSender::With(int rank, const std::function<Status(Connection& connection)>& use) {
   CAIRN_RETURN_IF_ERROR(breaker_->status());
-  if (payload.size() > std::numeric_limits<uint32_t>::max())
-    return {Code::kInvalid, "a bulk message of " + std::to_string(payload.size()) + " bytes"};
   const std::shared_ptr<Connection> connection = Use(rank);
   std::lock_guard lock(connection->mutex);
-  const auto send = [&]() -> Status {
-    if (!connection->stream) CAIRN_RETURN_IF_ERROR(Connect(rank, *connection));
-    const BulkHeader header{subject, static_cast<uint32_t>(payload.size()),
-                            hash ? *hash : Hash128Of(payload)};
-    return connection->stream->Write(EncodeBulkHeader(header, connection->sequence++, connection->key),
-                                     payload);
-  };
-  const Status sent = send();
-  if (!sent.ok()) {
+  Status used = connection->stream ? OkStatus() : Connect(rank, *connection);
+  if (used.ok()) used = use(*connection);
+  if (!used.ok()) {
     connection->stream.reset();
     CAIRN_RETURN_IF_ERROR(breaker_->status());  // why it ended, rather than how
   }
-  return sent.Annotate("bulk data for rank " + std::to_string(rank));
+  return used.Annotate("bulk data for rank " + std::to_string(rank));
+}
+
+Status BulkSender::Send(int rank, const BulkSubject& subject, std::span<const std::byte> payload,
+                        const std::optional<Hash128>& hash, int descriptor) {
+  if (payload.size() > std::numeric_limits<uint32_t>::max())
+    return {Code::kInvalid, "a bulk message of " + std::to_string(payload.size()) + " bytes"};
+  return With(rank, [&](Connection& connection) {
+    const BulkHeader header{subject, static_cast<uint32_t>(payload.size()),
+                            hash ? *hash : Hash128Of(payload)};
+    return connection.stream->Write(EncodeBulkHeader(header, connection.sequence++, connection.key), payload,
+                                    descriptor);
+  });
+}
+
+Result<bool> BulkSender::Near(int rank) {
+  bool near = false;
+  CAIRN_RETURN_IF_ERROR(With(rank, [&](Connection& connection) {
+    near = connection.near;
+    return OkStatus();
+  }));
+  return near;
 }
 
 Status BulkSender::Connect(int rank, Connection& connection) {
@@ -124,6 +138,7 @@ Status BulkSender::Dial(int rank, const std::string& address, Clock::time_point 
   connection.stream.emplace(std::move(greeting));
   connection.key = handshake.send_key();
   connection.sequence = 0;
+  connection.near = to.is_unix();
   return OkStatus();
 }
 

@@ -46,12 +46,17 @@ class BulkSender {
   // Hash128 is known. OK means that the kernel has it, not that it has arrived: a user that must know lets the receiver answer.
   // kUnavailable: nobody to connect to, or the connection was lost; kTimeout: the receiver takes nothing; kPermission: it is not who it
   // must be; the breaker's reason. The connection is closed after an error.
+  // `descriptor`, unless -1, goes along: where Near.
   Status Send(int rank, const BulkSubject& subject, std::span<const std::byte> payload,
-              const std::optional<Hash128>& hash = {});
+              const std::optional<Hash128>& hash = {}, int descriptor = -1);
+
+  // Whether the rank is reached by a Unix socket, hence on this node. Connects where there is no connection; errors as Send.
+  Result<bool> Near(int rank);
 
  private:
   struct Connection;
   std::shared_ptr<Connection> Use(int rank);
+  Status With(int rank, const std::function<Status(Connection& connection)>& use);
   Status Connect(int rank, Connection& connection);
   Status Dial(int rank, const std::string& address, std::chrono::steady_clock::time_point deadline,
               Connection& connection);

@@ -6,11 +6,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace cairn {
 namespace {
 
 bool Again(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+// Room for one descriptor beside the bytes.
+union Ancillary {
+  cmsghdr align;
+  char bytes[CMSG_SPACE(sizeof(int))] = {};
+};
 
 Status Lost(int error, std::string_view what) {
   Status status = Status::FromErrno(error, what);
@@ -34,10 +41,27 @@ Status BulkStream::Await(short events) {
   }
 }
 
-Result<size_t> BulkStream::ReadSome(std::span<std::byte> out) {
+Result<size_t> BulkStream::ReadSome(std::span<std::byte> out, UniqueFd* descriptor) {
   for (;;) {
-    const ssize_t n = recv(socket_.fd(), out.data(), out.size(), 0);
-    if (n > 0) return static_cast<size_t>(n);
+    iovec part{out.data(), out.size()};
+    Ancillary room;
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (descriptor != nullptr) {  // without room the kernel closes what comes along
+      message.msg_control = room.bytes;
+      message.msg_controllen = sizeof(room.bytes);
+    }
+    const ssize_t n = recvmsg(socket_.fd(), &message, MSG_CMSG_CLOEXEC);
+    if (n > 0) {
+      const cmsghdr* came = CMSG_FIRSTHDR(&message);
+      if (came != nullptr && came->cmsg_level == SOL_SOCKET && came->cmsg_type == SCM_RIGHTS) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(came), sizeof(fd));
+        *descriptor = UniqueFd(fd);
+      }
+      return static_cast<size_t>(n);
+    }
     if (n == 0) return Status(Code::kUnavailable, "the other end closed the connection");
     if (errno == EINTR) continue;
     if (!Again(errno)) return Lost(errno, "receive");
@@ -53,13 +77,23 @@ Status BulkStream::Read(std::span<std::byte> out) {
   return OkStatus();
 }
 
-Status BulkStream::Write(std::string_view head, std::span<const std::byte> body) {
+Status BulkStream::Write(std::string_view head, std::span<const std::byte> body, int descriptor) {
   while (!head.empty() || !body.empty()) {
     iovec parts[] = {{const_cast<char*>(head.data()), head.size()},
                      {const_cast<std::byte*>(body.data()), body.size()}};
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = 2;
+    Ancillary along;
+    if (descriptor >= 0) {
+      message.msg_control = along.bytes;
+      message.msg_controllen = sizeof(along.bytes);
+      cmsghdr* const header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+    }
     const ssize_t n = sendmsg(socket_.fd(), &message, MSG_NOSIGNAL);
     if (n < 0) {
       if (errno == EINTR) continue;
@@ -67,6 +101,7 @@ Status BulkStream::Write(std::string_view head, std::span<const std::byte> body)
       CAIRN_RETURN_IF_ERROR(Await(POLLOUT));
       continue;
     }
+    descriptor = -1;  // it has gone along
     const size_t of_head = std::min(static_cast<size_t>(n), head.size());
     head.remove_prefix(of_head);
     body = body.subspan(static_cast<size_t>(n) - of_head);

@@ -12,6 +12,7 @@
 #include "planner/base/status.h"
 #include "runtime/bulk/breaker.h"
 #include "runtime/control/socket.h"
+#include "runtime/io/fd.h"
 
 namespace cairn {
 
@@ -23,10 +24,11 @@ class BulkStream {
 
   // All of it, or: kUnavailable, the other end closed or reset the connection; kTimeout, nothing moved; the breaker's reason.
   Status Read(std::span<std::byte> out);
-  Status Write(std::string_view head, std::span<const std::byte> body);
+  // `descriptor`, unless -1, goes along with the first byte: Unix sockets alone.
+  Status Write(std::string_view head, std::span<const std::byte> body, int descriptor = -1);
 
-  // At most out.size() bytes, at least one; errors as Read.
-  Result<size_t> ReadSome(std::span<std::byte> out);
+  // At most out.size() bytes, at least one; errors as Read. A descriptor that came along is kept in `descriptor` where there is one, else closed.
+  Result<size_t> ReadSome(std::span<std::byte> out, UniqueFd* descriptor = nullptr);
 
   void set_stall_bound(std::chrono::milliseconds bound) { stall_bound_ = bound; }
   int fd() const { return socket_.fd(); }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "runtime/io/file.h"
@@ -16,6 +17,9 @@ namespace cairn {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Read and hashed at a time: what the one wrote the other finds in the CPU's cache.
+constexpr size_t kChunkBytes = 256 << 10;
 
 // Repeats `attempt` while it finds a file missing or short, until the attribute cache of a network client must have caught up. The last
 // answer stands.
@@ -50,25 +54,25 @@ Result<BlockBuffer> BlockBuffer::Make() {
   return buffer;
 }
 
+std::span<std::byte> BlockBuffer::room() const { return {data_, kBlockBytes}; }
+
 BlockBuffer::~BlockBuffer() {
   if (data_ != nullptr) munmap(data_, kBlockBytes);
 }
 
 Status BlockReader::Open() {
-  const auto bound = options_.attribute_cache_bound;
   if (!file_.near.empty()) {
-    auto copy = OpenOnce(file_.near);
-    near_ = copy.ok();
-    if (near_) fd_ = *std::move(copy);
+    if (auto copy = OpenOnce(file_.near); copy.ok()) near_ = *std::move(copy);
   }
-  if (!near_) CAIRN_RETURN_IF_ERROR(OpenDurable());
-  Result<Sums> sums = RetryWhileUnseen(bound, [&] { return ReadSumsOnce(); });
+  if (!near_.valid()) CAIRN_RETURN_IF_ERROR(OpenDurable());
+  Result<Sums> sums = RetryWhileUnseen(options_.attribute_cache_bound, [&] { return ReadSumsOnce(); });
   if (sums.status().code() == Code::kNotFound) return Missing(file_.sums_path);
   CAIRN_ASSIGN_OR_RETURN(sums_, std::move(sums));
   return OkStatus();
 }
 
 Status BlockReader::OpenDurable() {
+  if (fd_.valid()) return OkStatus();
   Result<UniqueFd> opened =
       RetryWhileUnseen(options_.attribute_cache_bound, [&] { return OpenOnce(file_.path); });
   if (opened.status().code() == Code::kNotFound) return Missing(file_.path);
@@ -78,30 +82,53 @@ Status BlockReader::OpenDurable() {
   return OkStatus();
 }
 
-// Whether the copy has the block as it must be.
-bool BlockReader::ReadNear(uint64_t block, std::span<std::byte> bytes) {
-  if (!PreadFull(fd_.get(), bytes, block * kBlockBytes, file_.near).ok()) return false;
-  stats_.read_bytes += bytes.size();
-  return Hash128Of(std::span<const std::byte>(bytes)) == sums_.blocks[block];
+// The hash of the block, whose bytes are now in parts_.
+Result<Hash128> BlockReader::ReadParts(const UniqueFd& fd, uint64_t block, const std::string& path) {
+  Hasher128 hash;
+  uint64_t at = block * kBlockBytes;
+  for (std::span<std::byte> part : parts_) {
+    for (; !part.empty(); part = part.subspan(std::min(part.size(), kChunkBytes))) {
+      const std::span<std::byte> chunk = part.first(std::min(part.size(), kChunkBytes));
+      CAIRN_RETURN_IF_ERROR(PreadFull(fd.get(), chunk, at, path));
+      hash.Update(chunk);
+      at += chunk.size();
+    }
+  }
+  return hash.Finish();
 }
 
-Result<std::span<const std::byte>> BlockReader::ReadBlock(uint64_t block) {
+// Whether the copy has the block as it must be.
+bool BlockReader::ReadNear(uint64_t block, uint64_t bytes) {
+  const auto found = ReadParts(near_, block, file_.near);
+  if (!found.ok()) return false;
+  stats_.read_bytes += bytes;
+  stats_.near_bytes += bytes;
+  return *found == sums_.blocks[block];
+}
+
+Result<std::span<const std::byte>> BlockReader::ReadBlock(uint64_t block, std::span<std::byte> room,
+                                                          std::span<const Diversion> diversions) {
   if (block >= sums_.blocks.size())
     return Status(Code::kInternal, "the load plan reads block " + std::to_string(block) + " of " +
                                        file_.path + ", which has " + std::to_string(sums_.blocks.size()));
-  const uint64_t offset = block * kBlockBytes;
-  const std::span<std::byte> bytes = buffer_.First(BlockBytes(file_.size_bytes, block));
-  if (near_) {
-    if (ReadNear(block, bytes)) {
-      ++stats_.blocks_verified;
-      return std::span<const std::byte>(bytes);
-    }
-    near_ = false;
-    CAIRN_RETURN_IF_ERROR(OpenDurable());
+  const std::span<std::byte> bytes = room.first(BlockBytes(file_.size_bytes, block));
+  parts_.clear();
+  size_t at = 0;
+  for (const Diversion& diversion : diversions) {
+    parts_.push_back(bytes.subspan(at, diversion.begin - at));
+    parts_.push_back(diversion.to);
+    at = diversion.begin + diversion.to.size();
   }
-  CAIRN_RETURN_IF_ERROR(PreadFull(fd_.get(), bytes, offset, file_.path));
+  parts_.push_back(bytes.subspan(at));
+  if (near_.valid() && ReadNear(block, bytes.size())) {
+    ++stats_.blocks_verified;
+    return std::span<const std::byte>(bytes);
+  }
+  CAIRN_RETURN_IF_ERROR(OpenDurable());
+  CAIRN_ASSIGN_OR_RETURN(const Hash128 first, ReadParts(fd_, block, file_.path));
   stats_.read_bytes += bytes.size();
-  if (Hash128Of(std::span<const std::byte>(bytes)) != sums_.blocks[block]) {
+  if (first != sums_.blocks[block]) {
+    const uint64_t offset = block * kBlockBytes;
     CAIRN_RETURN_IF_ERROR(ReadPastCache(bytes, offset));
     stats_.read_bytes += bytes.size();
     ++stats_.blocks_read_twice;
@@ -111,6 +138,8 @@ Result<std::span<const std::byte>> BlockReader::ReadBlock(uint64_t block) {
                                        std::to_string(offset) + ") was read twice and has checksum " +
                                        found.ToHex() + " instead of " + sums_.blocks[block].ToHex());
     }
+    for (const Diversion& diversion : diversions)
+      std::memcpy(diversion.to.data(), bytes.data() + diversion.begin, diversion.to.size());
   }
   ++stats_.blocks_verified;
   return std::span<const std::byte>(bytes);
@@ -156,7 +185,7 @@ Result<Sums> BlockReader::ReadSums(bool past_cache) {
 // From the store itself if the file system lets us, so that a page spoilt in this node's memory does not condemn the file.
 Status BlockReader::ReadPastCache(std::span<std::byte> bytes, uint64_t offset) {
   if (Result<UniqueFd> direct = OpenFile(file_.path, O_RDONLY | O_DIRECT); direct.ok()) {
-    // The buffer is a whole block: the last one is asked for in full and comes short.
+    // The room is a whole block: the last one is asked for in full and comes short.
     const ssize_t n = pread(direct->get(), bytes.data(), kBlockBytes, static_cast<off_t>(offset));
     if (n == static_cast<ssize_t>(bytes.size())) return OkStatus();
   }

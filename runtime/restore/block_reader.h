@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "planner/base/status.h"
 #include "runtime/formats/sums.h"
@@ -21,40 +24,49 @@ class BlockBuffer {
   BlockBuffer(BlockBuffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
   BlockBuffer& operator=(BlockBuffer&&) = delete;
 
-  std::span<std::byte> First(uint64_t bytes) const { return {data_, bytes}; }
+  std::span<std::byte> room() const;
 
  private:
   BlockBuffer() = default;
   std::byte* data_ = nullptr;
 };
 
+// A part of a block that goes elsewhere than into the buffer: straight to its place in the program's memory.
+struct Diversion {
+  uint64_t begin = 0;  // from the block's start
+  std::span<std::byte> to;
+};
+
 class BlockReader {
  public:
   // All stay the caller's and outlive the reader.
-  BlockReader(const SourceFile& file, const LoadOptions& options, BlockBuffer& buffer, LoadStats& stats)
-      : file_(file), options_(options), buffer_(buffer), stats_(stats) {}
+  BlockReader(const SourceFile& file, const LoadOptions& options, LoadStats& stats)
+      : file_(file), options_(options), stats_(stats) {}
 
   // Opens the file and its sums; errors as ExecuteLoad.
   Status Open();
 
-  // The verified bytes of a block, in the buffer. kInternal when the file has no such block.
-  Result<std::span<const std::byte>> ReadBlock(uint64_t block);
+  // The verified bytes of a block: in `room` (of a whole block, aligned for O_DIRECT), each where it lies in the block, and those of `diversions`
+  // where these say (in order, disjoint, inside the block). kInternal when the file has no such block.
+  Result<std::span<const std::byte>> ReadBlock(uint64_t block, std::span<std::byte> room,
+                                               std::span<const Diversion> diversions = {});
 
  private:
   Status OpenDurable();
   Result<UniqueFd> OpenOnce(const std::string& path) const;
-  bool ReadNear(uint64_t block, std::span<std::byte> bytes);
+  Result<Hash128> ReadParts(const UniqueFd& fd, uint64_t block, const std::string& path);
+  bool ReadNear(uint64_t block, uint64_t bytes);
   Result<Sums> ReadSumsOnce();
   Result<Sums> ReadSums(bool past_cache);
   Status ReadPastCache(std::span<std::byte> bytes, uint64_t offset);
 
   const SourceFile& file_;
   const LoadOptions& options_;
-  BlockBuffer& buffer_;
   LoadStats& stats_;
-  UniqueFd fd_;
-  bool near_ = false;  // fd_ is that of the copy
+  UniqueFd near_;  // the copy; invalid: there is none
+  UniqueFd fd_;    // where there is a copy: opened when one of its blocks is not what it must be
   Sums sums_;
+  std::vector<std::span<std::byte>> parts_;  // of the block that is being read, in its order
 };
 
 }  // namespace cairn

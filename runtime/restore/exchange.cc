@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <condition_variable>
+#include <cstring>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -10,7 +12,9 @@
 
 #include "runtime/bulk/receiver.h"
 #include "runtime/bulk/sender.h"
+#include "runtime/restore/arena.h"
 #include "runtime/restore/block_reader.h"
+#include "runtime/restore/placement.h"
 #include "runtime/restore/stream_copy.h"
 
 namespace cairn {
@@ -19,16 +23,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint16_t kParcel = 1;
+constexpr uint16_t kReference = 2;  // where a parcel lies in the reader's arena, whose descriptor comes along
 constexpr size_t kLanes = 2;
 // Another rank's address comes when it has read the index and made its plan: as slow as the file system.
 constexpr std::chrono::minutes kAddressBound{10};
 
-// The part of a region that a block holds, as bytes of the region's stream.
-struct Stretch {
-  Stretch(const FileRegion& region, uint64_t block)
-      : begin(region.BytesBefore(block * kBlockBytes)), end(region.BytesBefore((block + 1) * kBlockBytes)) {}
-  uint64_t bytes() const { return end - begin; }
-  uint64_t begin, end;
+// The payload of a reference: three numbers, as the machine has them, since both ends are on one.
+struct Reference {
+  uint32_t place, begin, bytes;
 };
 
 Status Torn(const Status& why) { return {Code::kUnavailable, why.message()}; }
@@ -40,7 +42,7 @@ class Exchange {
            const LoadOptions& options)
       : plan_(plan),
         files_(files),
-        destinations_(destinations),
+        place_(plan, destinations, options.direct_run_bytes),
         links_(links),
         options_(options),
         rank_(static_cast<uint32_t>(links.self.rank)),
@@ -64,7 +66,16 @@ class Exchange {
   struct Lane {
     std::string purpose;
     std::optional<BulkSender> sender;
+    std::map<uint64_t, Arena> arenas;        // by reader; the receiver's thread's
     std::unique_ptr<BulkReceiver> receiver;  // nothing while this rank expects nothing on the lane
+  };
+
+  // A parcel on its way: its bytes, their hash if it is known, and where they lie in an arena, if they do.
+  struct Parcel {
+    std::span<const std::byte> bytes;
+    std::optional<Hash128> hash;
+    Arena* arena = nullptr;
+    uint32_t place = 0;
   };
 
   Status Carry() {
@@ -82,13 +93,8 @@ class Exchange {
       if (plan_.regions[r].end() > files_[plan_.regions[r].file].size_bytes)
         return {Code::kInternal,
                 "the exchange plan reads behind the end of " + files_[plan_.regions[r].file].path};
-      for (const uint32_t piece : plan_.pieces_of[r]) {
-        if (piece >= destinations_.size() || !destinations_[piece].box.Contains(plan_.regions[r].box))
-          return {Code::kInternal, "the exchange plan brings " + plan_.regions[r].box.ToString() +
-                                       ", which no destination holds"};
-      }
     }
-    return OkStatus();
+    return place_.Check();
   }
 
   // ---- lanes ----
@@ -115,11 +121,23 @@ class Exchange {
           links_.breaker);
       if (longest[i] == 0) continue;
       BulkEvents events;
+      events.place = [this](int, const BulkSubject& subject, uint32_t bytes) -> Result<std::span<std::byte>> {
+        if (subject.type == kReference) return std::span<std::byte>();
+        CAIRN_ASSIGN_OR_RETURN(const ExchangePlan::Receipt* const receipt, ReceiptOf(subject, bytes));
+        return PlaceOf(*receipt);
+      };
       events.take = [this](int, const BulkSubject& subject, std::span<const std::byte> parcel,
-                           const Hash128& hash) { return Take(subject, parcel, hash); };
+                           const Hash128& hash) {
+        return Take(subject, {parcel, hash});
+      };
+      events.take_shared = [this](int, const BulkSubject& subject, std::span<const std::byte> payload,
+                                  UniqueFd descriptor) {
+        return TakeShared(subject, payload, std::move(descriptor));
+      };
       events.lost = [this](int, const Status& why) { links_.breaker->Break(Torn(why)); };
       auto receiver =
-          BulkReceiver::Open(self, static_cast<uint32_t>(longest[i]), links_.breaker, std::move(events));
+          BulkReceiver::Open(self, static_cast<uint32_t>(std::max(longest[i], uint64_t{sizeof(Reference)})),
+                             links_.breaker, std::move(events));
       if (!receiver.ok()) return Torn(receiver.status().Annotate("take data of other ranks"));
       lane.receiver = *std::move(receiver);
       links_.addresses->Publish(lane.purpose, lane.receiver->addresses());
@@ -127,11 +145,24 @@ class Exchange {
     return OkStatus();
   }
 
-  Status SendOn(const std::vector<uint32_t>& to, uint32_t reader, const BulkSubject& subject,
-                std::span<const std::byte> parcel, const std::optional<Hash128>& hash) {
+  // To ranks of this node only where it lies, when it lies in an arena.
+  Status SendOn(const std::vector<uint32_t>& to, const std::array<uint64_t, 3>& ids, const Parcel& parcel) {
     for (const uint32_t rank : to) {
-      const Status sent =
-          lanes_[LaneTo(rank, reader)].sender->Send(static_cast<int>(rank), subject, parcel, hash);
+      BulkSender& sender = *lanes_[LaneTo(rank, static_cast<uint32_t>(ids[2]))].sender;
+      const auto near = parcel.arena != nullptr ? sender.Near(static_cast<int>(rank)) : Result<bool>(false);
+      if (!near.ok()) return Torn(near.status());
+      Status sent;
+      if (*near) {
+        const auto begin = parcel.bytes.data() - parcel.arena->At(parcel.place).data();
+        const Reference reference{parcel.place, static_cast<uint32_t>(begin),
+                                  static_cast<uint32_t>(parcel.bytes.size())};
+        parcel.arena->Hold(parcel.place);
+        sent = sender.Send(static_cast<int>(rank), {kReference, ids}, std::as_bytes(std::span(&reference, 1)),
+                           {}, parcel.arena->fd());
+        if (!sent.ok()) parcel.arena->Drop(parcel.place);
+      } else {
+        sent = sender.Send(static_cast<int>(rank), {kParcel, ids}, parcel.bytes, parcel.hash);
+      }
       if (!sent.ok()) return Torn(sent);
     }
     return OkStatus();
@@ -141,65 +172,86 @@ class Exchange {
 
   Status ReadAll() {
     if (plan_.reads.empty()) return OkStatus();
-    CAIRN_ASSIGN_OR_RETURN(BlockBuffer buffer, BlockBuffer::Make());
+    CAIRN_ASSIGN_OR_RETURN(const BlockBuffer buffer, BlockBuffer::Make());
+    MakeArena();
     std::optional<BlockReader> reader;
-    for (size_t i = 0; i < plan_.reads.size(); ++i) {
-      const ExchangePlan::Read& read = plan_.reads[i];
+    const std::vector<const ExchangePlan::Read*> reads = InOrder();
+    for (size_t i = 0; i < reads.size(); ++i) {
+      const ExchangePlan::Read& read = *reads[i];
       if (read.file >= files_.size()) return {Code::kInternal, "the exchange plan reads an unknown file"};
-      if (i == 0 || plan_.reads[i - 1].file != read.file) {
-        reader.emplace(files_[read.file], options_, buffer, stats_);
+      if (i == 0 || reads[i - 1]->file != read.file) {
+        reader.emplace(files_[read.file], options_, stats_);
         CAIRN_RETURN_IF_ERROR(reader->Open());
       }
       CAIRN_RETURN_IF_ERROR(links_.breaker->status());
-      CAIRN_ASSIGN_OR_RETURN(const std::span<const std::byte> block, reader->ReadBlock(read.block));
-      CopyOwn(read, block);
-      for (const ExchangePlan::Handover& handover : read.handovers) {
-        const BulkSubject subject{kParcel, {read.file, read.block, rank_}};
-        CAIRN_ASSIGN_OR_RETURN(const std::span<const std::byte> parcel, Pack(handover, read.block, block));
-        CAIRN_RETURN_IF_ERROR(SendOn(handover.to, rank_, subject, parcel, {}));
+      CAIRN_ASSIGN_OR_RETURN(const bool share, Shares(read));
+      uint32_t place = 0;
+      if (share) {
+        CAIRN_ASSIGN_OR_RETURN(place, arena_->Take(*links_.breaker));
       }
+      const Placement::Direct direct = share ? Placement::Direct() : place_.DirectOf(read);
+      CAIRN_ASSIGN_OR_RETURN(
+          const std::span<const std::byte> block,
+          reader->ReadBlock(read.block, share ? arena_->At(place) : buffer.room(), direct.diversions));
+      for (const ExchangePlan::Handover& handover : read.handovers) {
+        Parcel parcel;
+        if (share && WhereItLies(handover, read.block, block)) parcel = {{}, {}, &*arena_, place};
+        CAIRN_ASSIGN_OR_RETURN(parcel.bytes, Pack(handover, read.block, direct, block));
+        CAIRN_RETURN_IF_ERROR(SendOn(handover.to, {read.file, read.block, rank_}, parcel));
+      }
+      CopyOwn(read, direct, block);
+      if (share) arena_->Drop(place);
     }
     return OkStatus();
   }
 
-  // From where the block begins to where the region's first element lies: often before the block.
-  static int64_t OriginIn(uint64_t block, const FileRegion& region) {
-    return static_cast<int64_t>(region.offset) - static_cast<int64_t>(block * kBlockBytes);
+  // What others wait for first: it is on its way to them while the rest is read.
+  std::vector<const ExchangePlan::Read*> InOrder() const {
+    std::vector<const ExchangePlan::Read*> reads;
+    for (const ExchangePlan::Read& read : plan_.reads) reads.push_back(&read);
+    std::stable_partition(reads.begin(), reads.end(),
+                          [](const auto* read) { return !read->handovers.empty(); });
+    return reads;
   }
 
-  void CopyOwn(const ExchangePlan::Read& read, std::span<const std::byte> block) {
-    for (const uint32_t number : read.own) {
-      const FileRegion& region = plan_.regions[number];
-      Fill(number, region.stride, block.data(), OriginIn(read.block, region), Stretch(region, read.block));
+  // Where it pays; where the system gives none, everything is sent.
+  void MakeArena() {
+    uint64_t handed_on = 0;
+    for (const ExchangePlan::Read& read : plan_.reads) {
+      for (const ExchangePlan::Handover& handover : read.handovers) handed_on += handover.bytes;
     }
+    if (handed_on < options_.share_bytes || handed_on == 0) return;
+    if (auto arena = Arena::Make(); arena.ok()) arena_.emplace(*std::move(arena));
   }
 
-  // Puts a stretch of a region into every piece that wants it.
-  void Fill(uint32_t number, const Dims& src_stride, const std::byte* src, int64_t src_origin,
-            const Stretch& stretch) {
-    const FileRegion& region = plan_.regions[number];
-    for (const uint32_t piece : plan_.pieces_of[number]) {
-      const Destination& to = destinations_[piece];
-      int64_t origin = 0;
-      for (int d = 0; d < region.box.rank(); ++d)
-        origin += (region.box.offset[d] - to.box.offset[d]) * to.stride_bytes[d];
-      CopyPart(StridedCopy::Make(region.box.extent, to.element_bytes, src_stride, to.stride_bytes), src,
-               src_origin, to.data, origin, stretch.begin, stretch.end);
+  // Whether some parcel of the block goes to a rank of this node first.
+  Result<bool> Shares(const ExchangePlan::Read& read) {
+    if (!arena_) return false;
+    for (const ExchangePlan::Handover& handover : read.handovers) {
+      for (const uint32_t rank : handover.to) {
+        const auto near = lanes_[LaneTo(rank, rank_)].sender->Near(static_cast<int>(rank));
+        if (!near.ok()) return Torn(near.status());
+        if (*near) return true;
+      }
+    }
+    return false;
+  }
+
+  void CopyOwn(const ExchangePlan::Read& read, const Placement::Direct& direct,
+               std::span<const std::byte> block) {
+    for (const uint32_t number : read.own) {
+      if (std::binary_search(direct.regions.begin(), direct.regions.end(), number)) continue;
+      const FileRegion& region = plan_.regions[number];
+      place_.Fill(number, region.stride, block.data(), OriginIn(read.block, region),
+                  Stretch(region, read.block));
     }
   }
 
   Result<std::span<const std::byte>> Pack(const ExchangePlan::Handover& handover, uint64_t number,
-                                          std::span<const std::byte> block) {
-    if (handover.regions.size() == 1) {
-      const FileRegion& region = plan_.regions[handover.regions[0]];
-      const Stretch stretch(region, number);
-      if (region.end() - region.offset == region.bytes()) {  // without gaps
-        const int64_t at = OriginIn(number, region) + static_cast<int64_t>(stretch.begin);
-        if (at < 0 || static_cast<uint64_t>(at) + stretch.bytes() > block.size())
-          return Status(Code::kInternal, "the exchange plan hands on what its block does not hold");
-        return block.subspan(static_cast<size_t>(at), stretch.bytes());
-      }
-    }
+                                          const Placement::Direct& direct, std::span<const std::byte> block) {
+    if (std::binary_search(direct.regions.begin(), direct.regions.end(), handover.regions[0]))
+      return std::span<const std::byte>(place_.PlaceOf(handover.regions[0], number));
+    if (const auto parcel = WhereItLies(handover, number, block)) return *parcel;
     parcel_.resize(std::max<size_t>(parcel_.size(), handover.bytes));
     uint64_t at = 0;
     for (const uint32_t r : handover.regions) {
@@ -214,34 +266,87 @@ class Exchange {
     return std::span<const std::byte>(parcel_).first(at);
   }
 
+  // The parcel in the block, when all its bytes lie there one after the other.
+  std::optional<std::span<const std::byte>> WhereItLies(const ExchangePlan::Handover& handover,
+                                                        uint64_t number,
+                                                        std::span<const std::byte> block) const {
+    int64_t begin = 0, end = 0;
+    for (const uint32_t r : handover.regions) {
+      const FileRegion& region = plan_.regions[r];
+      const Stretch stretch(region, number);
+      const int64_t at = OriginIn(number, region) + static_cast<int64_t>(stretch.begin);
+      if (region.end() - region.offset != region.bytes() || (end > 0 && at != end)) return std::nullopt;
+      if (end == 0) begin = at;
+      end = at + static_cast<int64_t>(stretch.bytes());
+    }
+    return block.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+  }
+
   // ---- receiving: the receivers' threads ----
 
-  Status Take(const BulkSubject& subject, std::span<const std::byte> parcel, const Hash128& hash) {
+  Result<const ExchangePlan::Receipt*> ReceiptOf(const BulkSubject& subject, size_t bytes) const {
     const auto [file, block, reader] = subject.ids;
     const auto receipt = std::lower_bound(plan_.receipts.begin(), plan_.receipts.end(), std::tie(file, block),
                                           [](const ExchangePlan::Receipt& r, const auto& key) {
                                             return std::tuple<uint64_t, uint64_t>(r.file, r.block) < key;
                                           });
-    if (subject.type != kParcel || receipt == plan_.receipts.end() || receipt->file != file ||
-        receipt->block != block || receipt->reader != reader || receipt->bytes != parcel.size())
-      return {Code::kInternal, "a parcel of " + std::to_string(parcel.size()) + " bytes of file " +
-                                   std::to_string(file) + ", block " + std::to_string(block) +
-                                   " is not the one that this rank expects: the ranks' plans differ"};
-    const auto position = static_cast<size_t>(receipt - plan_.receipts.begin());
+    if (receipt == plan_.receipts.end() || receipt->file != file || receipt->block != block ||
+        receipt->reader != reader || receipt->bytes != bytes)
+      return Status(Code::kInternal, "a parcel of " + std::to_string(bytes) + " bytes of file " +
+                                         std::to_string(file) + ", block " + std::to_string(block) +
+                                         " is not the one that this rank expects: the ranks' plans differ");
+    return &*receipt;
+  }
+
+  // Where the parcel belongs, when that is in one stretch.
+  std::span<std::byte> PlaceOf(const ExchangePlan::Receipt& receipt) const {
+    if (receipt.regions.size() != 1) return {};
+    return place_.PlaceOf(receipt.regions[0], receipt.block);
+  }
+
+  Status TakeShared(const BulkSubject& subject, std::span<const std::byte> payload, UniqueFd descriptor) {
+    Reference reference;
+    if (subject.type != kReference || payload.size() != sizeof(reference))
+      return {Code::kInternal, "a message that this rank does not know"};
+    std::memcpy(&reference, payload.data(), sizeof(reference));
+    if (reference.place >= Arena::kPlaces || reference.begin > kBlockBytes ||
+        reference.bytes > kBlockBytes - reference.begin)
+      return {Code::kInternal, "a reference to what no arena holds"};
+    const auto reader = static_cast<uint32_t>(subject.ids[2]);
+    std::map<uint64_t, Arena>& arenas = lanes_[LaneTo(rank_, reader)].arenas;
+    auto arena = arenas.find(reader);
+    if (arena == arenas.end()) {
+      CAIRN_ASSIGN_OR_RETURN(Arena opened, Arena::Open(std::move(descriptor)));
+      arena = arenas.emplace(reader, std::move(opened)).first;
+    }
+    const auto bytes = arena->second.At(reference.place).subspan(reference.begin, reference.bytes);
+    const Status taken = Take({kParcel, subject.ids}, {bytes, {}, &arena->second, reference.place});
+    arena->second.Drop(reference.place);
+    return taken;
+  }
+
+  Status Take(const BulkSubject& subject, const Parcel& parcel) {
+    if (subject.type != kParcel) return {Code::kInternal, "a message that this rank does not know"};
+    CAIRN_ASSIGN_OR_RETURN(const ExchangePlan::Receipt* const receipt,
+                           ReceiptOf(subject, parcel.bytes.size()));
+    const auto position = static_cast<size_t>(receipt - plan_.receipts.data());
     {
       std::lock_guard lock(mutex_);
       if (arrived_[position]) return {Code::kInternal, "a parcel came twice"};
       arrived_[position] = true;
     }
-    uint64_t at = 0;
-    for (const uint32_t number : receipt->regions) {
-      const FileRegion& region = plan_.regions[number];
-      const Stretch stretch(region, block);
-      Fill(number, DenseStrides(region.box.extent, region.element_bytes), parcel.data(),
-           static_cast<int64_t>(at) - static_cast<int64_t>(stretch.begin), stretch);
-      at += stretch.bytes();
+    CAIRN_RETURN_IF_ERROR(
+        SendOn(receipt->to, subject.ids, parcel));  // before it is copied: others wait for it
+    if (PlaceOf(*receipt).data() != parcel.bytes.data()) {
+      uint64_t at = 0;
+      for (const uint32_t number : receipt->regions) {
+        const FileRegion& region = plan_.regions[number];
+        const Stretch stretch(region, receipt->block);
+        place_.Fill(number, DenseStrides(region.box.extent, region.element_bytes), parcel.bytes.data(),
+                    static_cast<int64_t>(at) - static_cast<int64_t>(stretch.begin), stretch);
+        at += stretch.bytes();
+      }
     }
-    CAIRN_RETURN_IF_ERROR(SendOn(receipt->to, receipt->reader, subject, parcel, hash));
     {
       std::lock_guard lock(mutex_);
       ++done_;
@@ -259,7 +364,7 @@ class Exchange {
 
   const ExchangePlan& plan_;
   const std::vector<SourceFile>& files_;
-  const std::vector<Destination>& destinations_;
+  const Placement place_;
   const ExchangeLinks& links_;
   const LoadOptions& options_;
   const uint32_t rank_;
@@ -267,6 +372,7 @@ class Exchange {
   // The calling thread's.
   LoadStats stats_;
   std::vector<std::byte> parcel_;
+  std::optional<Arena> arena_;  // of what this rank reads
 
   std::mutex mutex_;
   std::condition_variable_any changed_;

@@ -1,15 +1,17 @@
 // ExecuteExchange: carries out one rank's ExchangePlan: reads and verifies its blocks, fills the program's memory, hands on and takes.
 //
 //   1. Where the plan names receipts, receivers are opened and their addresses published; nothing is opened or asked where nothing is shared.
-//   2. The calling thread walks the plan's reads in order. Each block is read once and verified as ExecuteLoad does; what this rank wants of it
-//      is copied out, then each group's parcel is sent to its first member, straight from the block where it lies there in one stretch.
-//   3. A receiver's thread takes a parcel (its checksum holds), copies it into the program's memory and passes it on.
+//   2. The calling thread walks the plan's reads, those for others first. Each block is read once, where it belongs as far as that can be (placement.h), and
+//      verified as ExecuteLoad does; what else this rank wants of it is copied out, then each group's parcel is sent to its first member,
+//      straight from where it lies in one stretch.
+//      A rank of the same node is not sent the parcel but told where it lies in memory that both see (arena.h), where much is handed on.
+//   3. A receiver's thread takes a parcel (its checksum holds), passes it on, and copies it to where it belongs, unless it came there.
 //   4. It returns when all reads are done and all receipts have come.
 // There are two lanes, each with a receiver and connections of its own: parcels from lower ranks' readers travel on lane 0 among the ranks above
 // the reader, and on lane 1 among those below it. On each lane parcels go up only, so the highest rank's receiver always moves on, and
 // by that the next one's: nothing waits in a circle. docs/design/data_plane.md.
 //
-// Memory: one block, one parcel to be packed, one of each lane to be received, the sums of one file, the sockets' buffers.
+// Memory: one block, one parcel to be packed, one of each lane to be received, an arena, the sums of one file, the sockets' buffers.
 //
 // Errors: as ExecuteLoad for what this rank reads. kUnavailable: the exchange itself failed, here or at another rank, or the breaker was
 // broken: no verdict on the checkpoint. Whichever it is, the other ranks' parts end when somebody breaks their breakers. After an error the

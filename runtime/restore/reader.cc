@@ -40,7 +40,7 @@ Status LoadFile(const SourceFile& file, std::span<const ReadRange> ranges,
                 const std::vector<Destination>& destinations, const LoadOptions& options, BlockBuffer& buffer,
                 LoadStats& stats) {
   CAIRN_ASSIGN_OR_RETURN(std::vector<WindowedCopy> copies, PrepareCopies(ranges, destinations));
-  BlockReader reader(file, options, buffer, stats);
+  BlockReader reader(file, options, stats);
   CAIRN_RETURN_IF_ERROR(reader.Open());
   size_t begun = 0;                    // copies before this one have begun
   std::vector<WindowedCopy*> running;  // begun and not done
@@ -53,7 +53,7 @@ Status LoadFile(const SourceFile& file, std::span<const ReadRange> ranges,
     }
     for (uint64_t block = std::max(next_block, range.offset / kBlockBytes); block * kBlockBytes < end;
          ++block) {
-      CAIRN_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, reader.ReadBlock(block));
+      CAIRN_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, reader.ReadBlock(block, buffer.room()));
       const uint64_t begin = block * kBlockBytes;
       while (begun < copies.size() && copies[begun].next_position() < begin + bytes.size())
         running.push_back(&copies[begun++]);

@@ -33,7 +33,7 @@ struct SourceFile {
   uint64_t size_bytes = 0;
   Hash128 sums_root;
   std::string
-      near;  // a copy in this node's memory, read first, until one of its blocks does not match; "" = none
+      near;  // a copy in this node's memory: a block that matches there is not read from `path`; "" = none
 };
 
 // Where wanted box `i` of the plan goes. Position i in the vector of these belongs to `CopyOut::wanted` i.
@@ -46,11 +46,15 @@ struct Destination {
 
 struct LoadOptions {
   std::chrono::milliseconds attribute_cache_bound{3000};
+  // Of ExecuteExchange. Shorter runs are copied to their place; a rank that hands on less of what it reads does not take memory to share it.
+  uint64_t direct_run_bytes = 16 << 10;
+  uint64_t share_bytes = 8 << 20;
 };
 
 struct LoadStats {
   uint64_t needed_bytes = 0;  // as the plan counts them
   uint64_t read_bytes = 0;    // of shards, whole blocks, second reads included; sums apart
+  uint64_t near_bytes = 0;    // of these, from copies near by
   uint64_t blocks_verified = 0;
   uint64_t blocks_read_twice = 0;
   double seconds = 0;

@@ -54,6 +54,10 @@ Result<Mapping> Mapping::OfFile(int fd, uint64_t bytes, const std::string& name)
   return Map(fd, bytes, MAP_PRIVATE | MAP_NORESERVE, name);
 }
 
+Result<Mapping> Mapping::Share(int fd, uint64_t bytes, const std::string& name) {
+  return Map(fd, bytes, MAP_SHARED, name);
+}
+
 Result<Mapping> Mapping::Make(int fd, uint64_t bytes, const std::string& name,
                               const MayTakeFunction& may_take) {
   CAIRN_ASSIGN_OR_RETURN(

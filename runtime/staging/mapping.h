@@ -36,6 +36,9 @@ class Mapping {
   // The content of a file of `bytes` bytes on a tmpfs. What is stored into the mapping stays in it.
   static Result<Mapping> OfFile(int fd, uint64_t bytes, const std::string& name);
 
+  // The memory that Make of another process took for the same file: each sees what the other stores.
+  static Result<Mapping> Share(int fd, uint64_t bytes, const std::string& name);
+
   std::byte* data() const { return data_; }
   uint64_t size_bytes() const { return size_bytes_; }
 

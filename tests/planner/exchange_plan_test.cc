@@ -342,6 +342,18 @@ TEST(ExchangePlan, NeverSendsOneParcelToMoreThanThreeAndReachesAllInFewSteps) {
   EXPECT_LE(most, 1 + 4 + 63);  // the first, the heap of 16 chains, a chain
 }
 
+TEST(ExchangePlan, LeavesABlockToTheRankThatWantsMostOfIt) {
+  const int64_t rows = 64 << 10;
+  const Layout halves = MakeLayout(2, Rows(rows), Cut(rows, 2));
+  const std::vector<ExchangePlan> plans = World(SavedRows(rows, 1), halves).Plans();
+  EXPECT_EQ(BlocksRead(plans[0]), 8u);  // 32 MiB from byte 4096 on, but for the last 4 KiB
+  EXPECT_EQ(BlocksRead(plans[1]), 9u);
+  ASSERT_EQ(plans[0].receipts.size(), 1u);
+  EXPECT_EQ(plans[0].receipts[0].block, 8u);
+  EXPECT_EQ(plans[0].receipts[0].bytes, 4096u);
+  EXPECT_THAT(plans[1].receipts, IsEmpty());
+}
+
 TEST(ExchangePlan, ReadsAFileOfOneNodeThereAlone) {
   const int64_t rows = 32 << 10;
   const SavedLayout saved = SavedRows(rows, 2);

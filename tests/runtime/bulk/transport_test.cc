@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <deque>
@@ -192,6 +194,40 @@ TEST(Bulk, PutsAPayloadWhereItIsTold) {
   inbox.Next();
   inbox.Next();
   EXPECT_EQ(room, ".xy..abc");
+}
+
+TEST(Bulk, BringsADescriptorAlongWithItsMessageAndNoOther) {
+  std::promise<std::string> read;
+  BulkEvents events;
+  events.take_shared = [&](int from, const BulkSubject& subject, std::span<const std::byte> payload,
+                           UniqueFd descriptor) {
+    char text[8] = {};
+    EXPECT_EQ(pread(descriptor.get(), text, sizeof(text), 0), 5);
+    read.set_value(std::string(text) + " from " + std::to_string(from) + ", type " +
+                   std::to_string(subject.type) + ", with " + std::to_string(payload.size()) + " bytes");
+    return OkStatus();
+  };
+  Inbox inbox(Rank(1), std::move(events));
+  BulkSender sender = inbox.SenderOf(Rank(0));
+  const auto near = sender.Near(1);
+  ASSERT_TRUE(near.ok()) << near.status().message();
+  EXPECT_TRUE(*near);
+  UniqueFd shared(memfd_create("test", MFD_CLOEXEC));
+  ASSERT_EQ(pwrite(shared.get(), "hello", 5, 0), 5);
+  ASSERT_TRUE(sender.Send(1, {1, {}}, Bytes("before")).ok());
+  ASSERT_TRUE(sender.Send(1, {2, {}}, Bytes("abc"), {}, shared.get()).ok());
+  ASSERT_TRUE(sender.Send(1, {3, {}}, Bytes("after")).ok());
+  EXPECT_EQ(inbox.Next().payload, "before");
+  EXPECT_EQ(inbox.Next().payload, "after");
+  EXPECT_EQ(read.get_future().get(), "hello from 0, type 2, with 3 bytes");
+}
+
+TEST(Bulk, RefusesADescriptorThatNobodyExpects) {
+  Inbox inbox(Rank(1));
+  BulkSender sender = inbox.SenderOf(Rank(0));
+  UniqueFd shared(memfd_create("test", MFD_CLOEXEC));
+  ASSERT_TRUE(sender.Send(1, {1, {}}, Bytes("abc"), {}, shared.get()).ok());
+  EXPECT_EQ(inbox.NextLoss().why.code(), Code::kInvalid);
 }
 
 TEST(Bulk, ServesManyRanksWithABoundedNumberOfConnections) {

@@ -28,12 +28,12 @@ std::vector<uint32_t> SameArrays(const Layout& layout) {
 
 Result<LoadStats> LoadRank(const SavedLayout& saved, const std::vector<SourceFile>& files,
                            const Layout& layout, uint32_t rank, const std::vector<Destination>& to,
-                           const ExchangeLinks& links) {
+                           const ExchangeLinks& links, const LoadOptions& options = kNoWaiting) {
   CAIRN_ASSIGN_OR_RETURN(const SavedIndex index, SavedIndex::Make(saved));
   const LayoutIndex wanted(layout);
   const std::vector<uint32_t> same = SameArrays(layout);
   CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange({index, wanted, same}, rank));
-  return ExecuteExchange(plan, files, to, links, kNoWaiting);
+  return ExecuteExchange(plan, files, to, links, options);
 }
 
 TEST(Exchange, BringsAnyLayoutIntoAnyOther) {
@@ -46,12 +46,16 @@ TEST(Exchange, BringsAnyLayoutIntoAnyOther) {
     ASSERT_TRUE(index.ok()) << index.status().message();
     const Layout to = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 5)));
     Meeting ranks(to.world_size);
+    LoadOptions options = kNoWaiting;
+    if (i % 2 == 0) options.direct_run_bytes = 1;
+    if (i % 3 == 0) options.share_bytes = 1;
     std::vector<std::unique_ptr<RankMemory>> memory;
     std::vector<std::future<Result<LoadStats>>> loads;
     for (uint32_t r = 0; r < to.world_size; ++r) {
       memory.push_back(std::make_unique<RankMemory>(random, to, r));
       loads.push_back(std::async(std::launch::async, [&, r, destinations = memory[r]->destinations()] {
-        return LoadRank(index->saved, SourceFiles(*index, dir.path()), to, r, destinations, ranks.LinksOf(r));
+        return LoadRank(index->saved, SourceFiles(*index, dir.path()), to, r, destinations, ranks.LinksOf(r),
+                        options);
       }));
     }
     uint64_t blocks = 0, needed = 0, expected = 0;
@@ -103,7 +107,8 @@ struct Table {
   }
 
   // Loads the pieces, one for each rank.
-  std::vector<Result<LoadStats>> Load(const std::vector<Box>& pieces, Meeting& ranks) {
+  std::vector<Result<LoadStats>> Load(const std::vector<Box>& pieces, Meeting& ranks,
+                                      const LoadOptions& options = kNoWaiting) {
     std::vector<Piece> held;
     for (uint32_t r = 0; r < pieces.size(); ++r) held.push_back({0, r, 0, pieces[r]});
     const Layout layout = MakeLayout(static_cast<uint32_t>(pieces.size()), saved.arrays, held);
@@ -114,7 +119,7 @@ struct Table {
         memory[r].assign(static_cast<size_t>(pieces[r].elements()), '?');
         const std::vector<Destination> to = {
             {reinterpret_cast<std::byte*>(memory[r].data()), pieces[r], {pieces[r].extent[1], 1}, 1}};
-        auto stats = LoadRank(saved, files, layout, r, to, ranks.LinksOf(r));
+        auto stats = LoadRank(saved, files, layout, r, to, ranks.LinksOf(r), options);
         if (!stats.ok()) ranks.BreakAll({Code::kCancelled, "another rank has failed"});  // as the leader does
         return stats;
       }));
@@ -150,18 +155,22 @@ TEST(Exchange, ReadsEachBlockOnceForReplicasAndForColumns) {
   Table table;
   for (const auto& pieces :
        {std::vector<Box>{kWhole, kWhole, kWhole}, {kLeft, kRight}, {kLeft, kWhole, kRight, kLeft}}) {
-    Meeting ranks(static_cast<uint32_t>(pieces.size()));
-    uint64_t blocks = 0, needed = 0;
-    for (const auto& stats : table.Load(pieces, ranks)) {
-      ASSERT_TRUE(stats.ok()) << stats.status().message();
-      EXPECT_GE(stats->blocks_verified, 8 / pieces.size());
-      blocks += stats->blocks_verified;
-      needed += stats->needed_bytes;
+    for (const bool share : {false, true}) {
+      LoadOptions options = kNoWaiting;
+      if (share) options.share_bytes = 1;
+      Meeting ranks(static_cast<uint32_t>(pieces.size()));
+      uint64_t blocks = 0, needed = 0;
+      for (const auto& stats : table.Load(pieces, ranks, options)) {
+        ASSERT_TRUE(stats.ok()) << stats.status().message();
+        EXPECT_GE(stats->blocks_verified, 8 / pieces.size());
+        blocks += stats->blocks_verified;
+        needed += stats->needed_bytes;
+      }
+      EXPECT_EQ(blocks, 8u);
+      EXPECT_EQ(needed, static_cast<uint64_t>(Table::kRows * Table::kWidth));
+      table.Check(pieces);
+      ASSERT_FALSE(::testing::Test::HasFailure()) << "share " << share;
     }
-    EXPECT_EQ(blocks, 8u);
-    EXPECT_EQ(needed, static_cast<uint64_t>(Table::kRows * Table::kWidth));
-    table.Check(pieces);
-    ASSERT_FALSE(::testing::Test::HasFailure());
   }
 }
 
@@ -173,6 +182,23 @@ TEST(Exchange, AsksAndConnectsNobodyWhereNothingIsShared) {
   for (const auto& stats : table.Load(halves, ranks)) ASSERT_TRUE(stats.ok()) << stats.status().message();
   EXPECT_EQ(ranks.questions, 0);
   table.Check(halves);
+}
+
+TEST(Exchange, ReadsACopyNearByWhereItMatchesAndTheFileForTheRest) {
+  Table table;
+  for (SourceFile& file : table.files) {
+    file.near = file.path + ".near";
+    std::filesystem::copy_file(file.path, file.near);
+    FlipBit(file.near, 8 * (5 << 20));  // block 1 of four
+    for (const uint64_t block : {0, 2, 3}) FlipBit(file.path, 8 * ((block << 22) + 1000));
+  }
+  Meeting ranks(1);
+  const auto stats = table.Load({kWhole}, ranks);
+  ASSERT_TRUE(stats[0].ok()) << stats[0].status().message();
+  const uint64_t bytes = table.files[0].size_bytes + table.files[1].size_bytes;
+  EXPECT_EQ(stats[0]->near_bytes, bytes);
+  EXPECT_EQ(stats[0]->read_bytes, bytes + 2 * kBlockBytes);
+  table.Check({kWhole});
 }
 
 TEST(Exchange, OneRanksDamageEndsItForAllAndKeepsItsName) {
