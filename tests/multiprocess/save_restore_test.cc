@@ -284,7 +284,8 @@ TEST_F(BeginFrom, AnotherRunsCheckpointAndComeToTheSameEnd) {
   EXPECT_THAT(step.rank(0).Err(), HasSubstr("this run begins from " + dir_ + "@" + from));
   const auto run = RunDirectory::OpenExisting(new_dir_);
   EXPECT_EQ(run->info().origin, (Origin{"cairn", dir_, RunDirectory::OpenExisting(dir_)->info().id, from}));
-  EXPECT_EQ(Committed(new_dir_).front().id.step, 60);
+  ASSERT_EQ(Committed(new_dir_).size(), 1u);
+  EXPECT_EQ(Committed(new_dir_)[0].id.step, 60);
   EXPECT_EQ(ReadFile(dir_ + "/" + from + "/manifest.json"), before);
   EXPECT_EQ(Committed(dir_).size(), 1u);
   EXPECT_TRUE(std::filesystem::is_empty(dir_ + "/leases"));
