@@ -4,7 +4,7 @@
 
 #include "cairn/cairn.h"
 #include "runtime/command/doctor.h"
-#include "runtime/command/run_now.h"
+#include "runtime/slurm/run_now.h"
 
 namespace cairn {
 namespace {

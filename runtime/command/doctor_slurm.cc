@@ -9,11 +9,11 @@
 #include <sstream>
 
 #include "runtime/command/doctor.h"
-#include "runtime/command/run_now.h"
 #include "runtime/command/text.h"
 #include "runtime/io/file.h"
 #include "runtime/settings.h"
 #include "runtime/slurm/job_record.h"
+#include "runtime/slurm/run_now.h"
 
 namespace cairn {
 namespace {

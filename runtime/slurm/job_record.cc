@@ -68,6 +68,15 @@ std::optional<std::chrono::seconds> Span(std::string_view text) {
   return std::chrono::seconds(days * 86400 + seconds);
 }
 
+// Of "cpu=32,node=4,gres/gpu=8,gres/gpu:a100=8".
+int Gpus(std::string_view tres) {
+  constexpr std::string_view kKey = "gres/gpu=";
+  const size_t at = tres.find(kKey);
+  if (at == std::string_view::npos) return 0;
+  tres.remove_prefix(at + kKey.size());
+  return Number<int>(tres.substr(0, tres.find(','))).value_or(0);
+}
+
 std::string_view Trim(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return {};
@@ -95,6 +104,12 @@ JobRecord ToRecord(const std::map<std::string, std::string, std::less<>>& fields
   r.reason = text("Reason");
   r.partition = text("Partition");
   r.node_list = text("NodeList");
+  r.batch_host = text("BatchHost");
+  r.nodes = Number<int>(text("NumNodes")).value_or(0);  // a range while the job is pending
+  r.cpus = Number<int>(text("NumCPUs")).value_or(0);
+  const std::string tasks = text("NumTasks");  // "CPUs/Task=1" is no key, and follows it
+  r.tasks = Number<int>(tasks.substr(0, tasks.find(' '))).value_or(0);
+  r.gpus = Gpus(fields.contains("AllocTRES") ? text("AllocTRES") : text("TRES"));
   r.work_dir = text("WorkDir");
   r.exit_code = text("ExitCode");
   r.restarts = Number<int>(text("Restarts")).value_or(0);

@@ -35,6 +35,11 @@ TEST(JobRecord, ReadsWhatSlurmPrints) {
   EXPECT_EQ(r->reason, "None");
   EXPECT_EQ(r->partition, "low");
   EXPECT_EQ(r->node_list, "n[1-4]");
+  EXPECT_EQ(r->batch_host, "n1");
+  EXPECT_EQ(r->nodes, 4);
+  EXPECT_EQ(r->cpus, 32);
+  EXPECT_EQ(r->tasks, 4);
+  EXPECT_EQ(r->gpus, 0);
   EXPECT_EQ(r->work_dir, "/tmp/work");
   EXPECT_EQ(r->exit_code, "0:0");
   EXPECT_EQ(r->restarts, 2);
@@ -45,6 +50,14 @@ TEST(JobRecord, ReadsWhatSlurmPrints) {
   EXPECT_EQ(r->preempt_time, 1796022980);
   EXPECT_EQ(r->time_limit, std::chrono::seconds(93900));
   EXPECT_FALSE(r->array_job_id || r->array_task_id || r->het_job_id);
+}
+
+TEST(JobRecord, CountsGpusInTheWordsOfOldAndNewSlurm) {
+  const auto gpus = [](const std::string& tres) {
+    return ParseJobRecord("JobId=5 JobState=RUNNING NumNodes=2 " + tres, 5)->gpus;
+  };
+  EXPECT_EQ(gpus("TRES=cpu=32,mem=4G,node=2,billing=32,gres/gpu=8"), 8);
+  EXPECT_EQ(gpus("ReqTRES=cpu=1,gres/gpu=1 AllocTRES=cpu=32,node=2,gres/gpu=16,gres/gpu:a100=16"), 16);
 }
 
 TEST(JobRecord, TakesUnknownTimesForNone) {

@@ -1,6 +1,6 @@
 // RunNow: runs a program and waits for it, bounded. Blocking; one thread.
-#ifndef CAIRN_RUNTIME_COMMAND_RUN_NOW_H_
-#define CAIRN_RUNTIME_COMMAND_RUN_NOW_H_
+#ifndef CAIRN_RUNTIME_SLURM_RUN_NOW_H_
+#define CAIRN_RUNTIME_SLURM_RUN_NOW_H_
 
 #include <chrono>
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace cairn {
 
-// Its standard output; environment and errors as runtime/slurm/command.h says.
+// Its standard output; environment and errors as command.h says.
 Result<std::string> RunNow(std::vector<std::string> argv, std::chrono::milliseconds bound);
 
 }  // namespace cairn
 
-#endif  // CAIRN_RUNTIME_COMMAND_RUN_NOW_H_
+#endif  // CAIRN_RUNTIME_SLURM_RUN_NOW_H_

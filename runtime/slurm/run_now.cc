@@ -1,4 +1,4 @@
-#include "runtime/command/run_now.h"
+#include "runtime/slurm/run_now.h"
 
 #include <future>
 #include <optional>
