@@ -40,12 +40,15 @@ void Add(const Json& line, const std::string& event, LifeStory* life) {
     life->end = text("cause");
     life->why = text("why");
     life->end_step = number("count");
+    if (life->end == "resize") life->nodes = text("nodes");
   } else if (event == "requeued" || event == "not_requeued") {
     life->requeued = event == "requeued";
     life->requeue_text = text("text");
-  } else if (event == "gone" && life->end.empty()) {  // after "ending" ranks go because they are killed
+  } else if (event == "gone" && (life->end.empty() || life->end == "unknown")) {
+    // After "ending" ranks go because they are killed; but the SIGTERM that srun sends the others when one is lost may be noticed first.
     life->end = "rank lost";
     life->why = "rank " + std::to_string(number("rank")) + ": " + text("why");
+    if (line.contains("count")) life->end_step = number("count");
   } else if (event == "closed" && life->end.empty()) {
     life->end = "finalized";
     life->why = "every rank came to cairn_finalize";

@@ -32,9 +32,10 @@ struct LifeStory {
   std::vector<std::string> damaged;  // "<checkpoint>: <why>"
 
   // "finished", "finalized" (on all ranks, but not recorded as finished), "preempted", "time limit", "requeued", "cancelled", "interrupted"
-  // (SIGINT), "unknown" (SIGTERM, and Slurm gave no cause), "rank lost"; "" = the journal does not say.
+  // (SIGINT), "unknown" (SIGTERM, and Slurm gave no cause), "rank lost", "resize"; "" = the journal does not say.
   std::string end;
   std::string why;
+  std::string nodes;  // what a resize asked for: a number, or a list of names
   std::optional<int64_t> end_step;
   std::optional<bool> requeued;  // by Cairn; nothing = it was not tried
   std::string requeue_text;

@@ -58,6 +58,28 @@ struct Plan {
   std::string rendezvous;
 };
 
+// What `cairn run` says to the hosts of its lives.
+struct Supervision {
+  std::optional<std::string> life;    // nothing = nobody supervises
+  std::optional<std::string> dir;     // of its first life; nothing in that one
+  std::optional<std::string> report;  // a pipe to it, by name
+
+  static Supervision Read() {
+    Supervision out{Variable("CAIRN_RUN_LIFE"), Variable("CAIRN_RUN_DIR"), Variable("CAIRN_RUN_REPORT")};
+    return out.life ? out : Supervision{};
+  }
+  bool later_life() const { return life && life != "0"; }
+
+  void Report(const std::string& directory) const {
+    if (!report) return;
+    const std::string line = directory + "\n";
+    const int fd = open(report->c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+      Say("`cairn run` cannot be told where this life's checkpoints are");
+    if (fd >= 0) close(fd);
+  }
+};
+
 // The end of the pair, or stdin and stdout.
 class HandOver {
  public:
@@ -137,13 +159,15 @@ Result<std::string> AskStepName(Loop* loop, const StepIdentity& step) {
   return name;
 }
 
-Result<std::string> ChooseDirectory(Loop* loop, const Plan& plan) {
+Result<std::string> ChooseDirectory(Loop* loop, const Plan& plan, const Supervision& supervision) {
+  if (supervision.dir) return *supervision.dir;
   std::error_code error;
   const std::string here = std::filesystem::current_path(error).string();
   const std::string& wanted = plan.resolved.settings.dir;
   if (!wanted.empty()) return ExpandDirectory(wanted, plan.step, here);
   if (plan.step.job == 0) return here + "/cairn";
-  auto name = AskStepName(loop, plan.step);
+  const auto told = Variable("CAIRN_HOST_NAME");
+  const Result<std::string> name = told ? *told : AskStepName(loop, plan.step);
   const std::string advice = "; give --checkpoint-dir";
   if (!name.ok())
     return Status(Code::kUnavailable,
@@ -175,8 +199,9 @@ Status ListenFor(Plan* plan, std::string host) {
 // Serves until it is destroyed. Loop thread only.
 class Server {
  public:
-  Server(Loop* loop, Plan plan)
+  Server(Loop* loop, Plan plan, bool supervised)
       : step_(plan.step),
+        supervised_(supervised),
         dir_(plan.dir),
         open_within_(plan.resolved.settings.open_within),
         registry_(RegistryPath(), plan.step, plan.dir),
@@ -197,7 +222,7 @@ class Server {
 
   // The step has ended.
   void Bury() {
-    if (!at_work_.empty())
+    if (!at_work_.empty() && !supervised_)
       Say("the ranks are gone without a goodbye. To resume, run the same command again with "
           "--checkpoint-dir=" +
           dir_);
@@ -262,6 +287,7 @@ class Server {
   }
 
   const StepIdentity step_;
+  const bool supervised_;  // `cairn run` says what becomes of a step that has ended
   const std::string dir_;
   const Nanoseconds open_within_;
   bool opened_ = false;
@@ -301,7 +327,8 @@ int HostMain(const HostOptions& options) {
 
   auto loop = Loop::Start("cairn-host");
   if (!loop.ok()) return hand_over.Refuse(unable, loop.status().message());
-  auto dir = ChooseDirectory(loop->get(), plan);
+  const Supervision supervision = Supervision::Read();
+  auto dir = ChooseDirectory(loop->get(), plan, supervision);
   if (!dir.ok())
     return hand_over.Refuse(dir.status().code() == Code::kInvalid ? "fail" : unable, dir.status().message());
   plan.dir = *dir;
@@ -325,12 +352,19 @@ int HostMain(const HostOptions& options) {
   hand_over.Env("SLURM_CAIRN_KEY", plan.key);
   hand_over.Env("SLURM_CAIRN_RENDEZVOUS", plan.rendezvous);
   hand_over.Env("SLURM_CAIRN_TOKEN", plan.token.Hex());
-  if (plan.step.restart > 0 && RegistryKnowsSave(RegistryPath(), plan.step.job, plan.dir))
+  if ((plan.step.restart > 0 || supervision.later_life()) &&
+      RegistryKnowsSave(RegistryPath(), plan.step.job, plan.dir))
     hand_over.Env("SLURM_CAIRN_SAVED", "1");
   hand_over.Env("SLURM_CAIRN_HOST_PID", std::to_string(getpid()));
+  if (supervision.life) {
+    hand_over.Env("SLURM_CAIRN_LIFE", *supervision.life);
+    hand_over.Env("SLURM_CAIRN_MIN_NODES", Variable("CAIRN_RUN_MIN_NODES").value_or("1"));
+    supervision.Report(plan.dir);
+  }
 
   std::unique_ptr<Server> server;
-  (*loop)->Run([&] { server = std::make_unique<Server>(loop->get(), std::move(plan)); });
+  (*loop)->Run(
+      [&] { server = std::make_unique<Server>(loop->get(), std::move(plan), supervision.life.has_value()); });
   if (hand_over.Finish()) hand_over.AwaitEnd();
   (*loop)->Run([&] {
     server->Bury();

@@ -84,14 +84,18 @@ Result<std::optional<Bootstrap>> ReadBootstrap(const GetEnv& get, int rank, int 
   self.cluster = get("SLURM_CLUSTER_NAME").value_or("");
   self.job = out.key.substr(0, first);
   if (self.job == "0") self.job.clear();
-  self.step = out.key.substr(first + 1, second - first - 1);
+  // Where `cairn run` started the host process, that knew the job alone.
+  self.step = get("SLURM_STEP_ID").value_or(out.key.substr(first + 1, second - first - 1));
   self.restart = static_cast<uint32_t>(ToInt(out.key.substr(second + 1)).value_or(0));
   self.node = out.node;
   self.pid = getpid();
   self.uid = getuid();
   self.cairn_version = kVersion;
   self.started = UtcNow();
-  out.first_life = self.restart == 0;
+  const auto life = ToInt(get("SLURM_CAIRN_LIFE"));
+  out.supervised = life.has_value();
+  out.min_nodes = ToInt(get("SLURM_CAIRN_MIN_NODES")).value_or(1);
+  out.first_life = self.restart == 0 && life.value_or(0) == 0;
   out.known_to_save = get("SLURM_CAIRN_SAVED") == "1";
   return std::optional<Bootstrap>(std::move(out));
 }

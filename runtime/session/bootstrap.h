@@ -25,6 +25,8 @@ struct Bootstrap {
   std::string node;
   bool epilog_cleans = false;
   Identity identity;
+  bool supervised = false;     // `cairn run` starts the next life, where one can go on
+  int min_nodes = 1;           // with fewer it would not
   bool first_life = true;      // a later life never starts fresh unsaid
   bool known_to_save = false;  // an earlier life of this job has saved
 };

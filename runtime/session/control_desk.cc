@@ -21,10 +21,13 @@ void ControlDesk::OnRequest(const ControlRequest& request) {
     return body.is_object() && body.contains(name) && body[name].is_string() ? body[name].get<std::string>()
                                                                              : "";
   };
-  const std::string op = text("op"), tag = text("tag");
+  const std::string op = text("op"), tag = text("tag"), nodes = text("nodes");
   if (op == "status") return links_.reply({.id = request.id, .body = links_.status()});
   std::string why;
-  if (op != "save") {
+  if (op == "resize") {
+    why = nodes.empty() ? "it does not say to which nodes" : links_.why_not_resize();
+    if (why.empty()) why = links_.why_not();
+  } else if (op != "save") {
     why = "unknown request";
   } else if (!tag.empty() && !names::IsValidTag(tag)) {
     why = "no such tag is possible: " + tag;
@@ -34,7 +37,7 @@ void ControlDesk::OnRequest(const ControlRequest& request) {
   if (!why.empty()) {
     return links_.reply({.id = request.id, .body = Text({{"saved", false}, {"why", why}})});
   }
-  waiting_[request.id].tag = tag;
+  waiting_[request.id] = {.tag = tag, .nodes = op == "resize" ? nodes : ""};
   links_.ask(tag);
 }
 
@@ -47,6 +50,7 @@ void ControlDesk::OnNumbered(const std::string& tag, uint64_t number) {
 }
 
 void ControlDesk::OnSaveEnded(const agreement::SaveEnded& ended, const std::string& checkpoint) {
+  std::string resize;
   std::erase_if(waiting_, [&](const auto& entry) {
     const auto& [id, waiting] = entry;
     if (std::find(ended.requests.begin(), ended.requests.end(), waiting.number) == ended.requests.end())
@@ -60,9 +64,11 @@ void ControlDesk::OnSaveEnded(const agreement::SaveEnded& ended, const std::stri
       body["step"] = ended.count;
       body["checkpoint"] = checkpoint;
     }
+    if (body["saved"] == true && !waiting.nodes.empty()) resize = waiting.nodes;
     links_.reply({.id = id, .body = Text(body)});
     return true;
   });
+  if (!resize.empty()) links_.resize(resize);
 }
 
 }  // namespace cairn

@@ -1,6 +1,7 @@
 // ControlDesk: the requests of the `cairn` command, each answered once. Loop thread only.
 //
-// Bodies are JSON: {"op":"status"} → the status; {"op":"save","tag":"…"} → {"saved":bool,…} once the save that serves the request has ended.
+// Bodies are JSON: {"op":"status"} → the status; {"op":"save","tag":"…"} → {"saved":bool,…} once the save that serves the request has ended;
+// {"op":"resize","nodes":"…"} → the same, and if it was saved this life ends.
 //
 // How a request finds its save: the desk asks rank 0's member for one; the leader numbers what reaches it, and a save that ends lists the
 // numbers that it answers (agreement::SaveEnded). So an answer is never that of a save which was under way already.
@@ -22,6 +23,8 @@ class ControlDesk {
   struct Links {
     std::function<std::string()> why_not;  // no save can be asked for now; "" = one can
     std::function<void(const std::string& tag)> ask;
+    std::function<std::string()> why_not_resize;  // "" = this life may end for one
+    std::function<void(const std::string& nodes)> resize;
     std::function<std::string()> status;  // JSON
     std::function<void(const ControlReply& reply)> reply;
   };
@@ -37,6 +40,7 @@ class ControlDesk {
  private:
   struct Waiting {
     std::string tag;
+    std::string nodes;    // what to resize to; "" = no resize
     uint64_t number = 0;  // 0: on its way to the leader
   };
 

@@ -50,6 +50,7 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
       interval_(boot.settings),
       desk_({[this] { return WhyNoSave(); },
              [this](const std::string& tag) { links_.trigger(kTriggerRequest, agreement::kNoLimit, tag); },
+             [this] { return WhyNoResize(); }, [this](const std::string& nodes) { ending_.OnResize(nodes); },
              [this] { return StatusJson(); }, [this](const ControlReply& reply) { host_.Tell(reply); }}),
       ending_(boot, {.loop = links_.loop,
                      .host = &host_,
@@ -67,6 +68,10 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
                            OnClerk([event = std::string(event), fields](Keeper& keeper) {
                              keeper.Journal(event, fields);
                            });
+                         },
+                     .after_journal =
+                         [this](std::function<void()> then) {
+                           OnClerk([this, then = std::move(then)](Keeper&) { OnLoop(then); });
                          }}),
       keeper_(boot, session,
               {links_.log, links_.mailbox, [this](int rank, const Order& order) { SendOrder(rank, order); },
@@ -295,10 +300,14 @@ void Coordinator::OnPeer(int rank, PeerState state, const std::string& why) {
     lost_ = true;
     links_.log->Warn(
         "rank ", rank, state == PeerState::kLeft ? " has left without cairn_finalize" : " is gone: " + why,
-        "; this life makes no more saves. To resume, run the same command again with --checkpoint-dir=",
-        boot_.settings.dir);
-    OnClerk([rank, why](Keeper& keeper) {
-      keeper.Journal("gone", {{"rank", std::to_string(rank)}, {"why", Keeper::Quote(why)}});
+        "; this life makes no more saves",
+        boot_.supervised
+            ? ""
+            : ". To resume, run the same command again with --checkpoint-dir=" + boot_.settings.dir);
+    OnClerk([rank, why, count = links_.progress().count](Keeper& keeper) {
+      keeper.Journal(
+          "gone",
+          {{"rank", std::to_string(rank)}, {"why", Keeper::Quote(why)}, {"count", std::to_string(count)}});
     });
   } else if (!ends) {
     links_.log->Debug("rank ", rank, " is ", PeerStateName(state), ": ", why);
@@ -312,7 +321,9 @@ void Coordinator::OnPeer(int rank, PeerState state, const std::string& why) {
     case PeerState::kSuspect:
       return Carry(leader_->OnSuspect(member, now));
     case PeerState::kGone:
-      return Carry(leader_->OnGone(member, why, now));
+      Carry(leader_->OnGone(member, why, now));
+      if (ends && !over && boot_.supervised) ending_.OnLost();
+      return;
     case PeerState::kLeft:
       return Carry(leader_->OnGone(member, "left without cairn_finalize", now));
   }
@@ -398,6 +409,12 @@ std::string Coordinator::WhyNoSave() const {
   return "";
 }
 
+std::string Coordinator::WhyNoResize() const {
+  if (!boot_.supervised) return "it was not started by `cairn run`, so nobody would start its next step";
+  if (ending_.state() != ExitPolicy::State::kRunning) return "the job is being ended";
+  return "";
+}
+
 std::string Coordinator::StatusJson() const {
   const auto progress = links_.progress();
   json out = {{"dir", boot_.settings.dir},
@@ -407,6 +424,8 @@ std::string Coordinator::StatusJson() const {
               {"world_size", boot_.world_size},
               {"count", progress.count},
               {"step_ms", 1e-6 * static_cast<double>(progress.period.count())},
+              {"supervised", boot_.supervised},
+              {"min_nodes", boot_.min_nodes},
               {"restored_step", restored_step_},
               {"interval", interval_.Describe()},
               {"tiers",

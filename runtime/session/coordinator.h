@@ -79,6 +79,7 @@ class Coordinator {
   // Requests are heard: the restore is over, and neither the run nor saving in this life.
   bool can_save() const { return leader_ && leader_->state() != agreement::LeaderState::kClosed; }
   std::string WhyNoSave() const;  // on request; "" = it can be asked for
+  std::string WhyNoResize() const;
   std::string StatusJson() const;
   void OnClerk(std::function<void(Keeper& keeper)> fn);
   void OnLoop(std::function<void()> fn) { links_.loop->Post(std::move(fn)); }

@@ -96,6 +96,24 @@ void Ending::SayFit() {
   if (news) links_.log->Info(fit_.line);
 }
 
+// ---- another life, by `cairn run` ----
+
+void Ending::OnResize(const std::string& nodes) {
+  const auto action = policy_.OnLifeOver();
+  if (action == ExitPolicy::Action::kNothing) return;
+  links_.log->Info("resize to ", nodes, ": this life ends, and `cairn run` starts the next one");
+  links_.journal("ending", {{"cause", Keeper::Quote("resize")},
+                            {"why", Keeper::Quote("to " + nodes)},
+                            {"count", std::to_string(links_.stand().count)},
+                            {"nodes", Keeper::Quote(nodes)}});
+  // `cairn run` reads it as soon as the ranks are gone.
+  links_.after_journal([this, action] {
+    if (!stopped_) Act(action);
+  });
+}
+
+void Ending::OnLost() { Act(policy_.OnLifeOver()); }
+
 // ---- the cause ----
 
 void Ending::OnSigterm() { Act(policy_.OnSignal()); }

@@ -49,6 +49,7 @@ class Ending {
     std::function<void(Trigger reason, Nanoseconds left)> save;
     std::function<void(LeaveOrder::Kind kind)> leave;  // to all members
     std::function<void(std::string_view event, const Keeper::Fields& fields)> journal;
+    std::function<void(std::function<void()> then)> after_journal;  // when it is written, on the loop
   };
 
   Ending(const Bootstrap& boot, Links links);
@@ -56,7 +57,10 @@ class Ending {
   void Start();      // the restore is over
   void OnSigterm();  // at any member
   void OnSaveEnded(const agreement::SaveEnded& ended);
-  void Stop();  // the session closes
+  // A save for a resize to `nodes` (a number, or a list of names) is durable.
+  void OnResize(const std::string& nodes);
+  void OnLost();  // a rank is gone, under `cairn run`
+  void Stop();    // the session closes
 
   ExitPolicy::State state() const { return policy_.state(); }
   const std::string& fit_line() const { return fit_.line; }  // "" = what a preemption leaves is not known

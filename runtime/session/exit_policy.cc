@@ -109,6 +109,12 @@ ExitPolicy::Action ExitPolicy::OnGraceOver() {
   return Action::kLeave;
 }
 
+ExitPolicy::Action ExitPolicy::OnLifeOver() {
+  if (state_ != State::kRunning) return Action::kNothing;
+  state_ = State::kLeft;
+  return Action::kLeave;
+}
+
 // Whether the next life has something to go on from.
 bool ExitPolicy::CanGoOn() const {
   return save_.durable || save_.newest == FinalSave::Newest::kOwn ||

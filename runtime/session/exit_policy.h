@@ -77,6 +77,8 @@ class ExitPolicy {
   Action OnLaterSave();  // another save became durable
   Action OnRequeued(bool requeued);
   Action OnGraceOver();  // Slurm will not be asked again
+  // `cairn run` is to start another life: a save for a resize is durable, or a rank is lost. Nothing where the job is being ended anyway.
+  Action OnLifeOver();
 
   State state() const { return state_; }
   const Verdict& verdict() const { return verdict_; }

@@ -75,6 +75,25 @@ TEST_F(StrikesTest, LivesThatWereToldToEndDoNotCount) {
   EXPECT_THAT(StrikesBefore(8), IsEmpty());
 }
 
+TEST_F(StrikesTest, ALifeThatMadeRoomForAResizeDoesNotCountAndTellsWhatFor) {
+  Live(R"("event":"ending","cause":"resize","why":"to 2","count":100,"nodes":"2")");
+  EXPECT_THAT(StrikesBefore(3), IsEmpty());
+  const auto lives = ReadLives(run.dir());
+  ASSERT_TRUE(lives.ok());
+  EXPECT_EQ(lives->back().end, "resize");
+  EXPECT_EQ(lives->back().nodes, "2");
+}
+
+// srun sends the others a SIGTERM when a rank dies, and they may notice that first.
+TEST_F(StrikesTest, ARankThatIsLostAfterASignalOfUnknownCauseWasLostBeforeIt) {
+  const uint32_t epoch = Live(R"("event":"ending","cause":"unknown","why":"","count":100)");
+  Note(epoch, R"("event":"gone","rank":1,"why":"killed","count":102)");
+  const auto strikes = StrikesBefore(3);
+  ASSERT_THAT(Epochs(strikes), ElementsAre(2));
+  EXPECT_EQ(strikes[0].end, "rank lost");
+  EXPECT_EQ(strikes[0].end_step, 102);
+}
+
 TEST_F(StrikesTest, LivesThatCameToTheirEndDoNotCount) {
   Live(R"("event":"finished","checkpoint":"x")");
   Live(R"("event":"closed")");

@@ -138,6 +138,28 @@ TEST(HostMain, HandsOverTheEnvironmentServesAndEndsWithThePair) {
   EXPECT_THAT(saved, HasSubstr(R"("saved_step":120)"));
 }
 
+TEST(HostMain, UsesTheDirectoryOfCairnRunsFirstLifeAndReportsToIt) {
+  int report[2];
+  ASSERT_EQ(pipe(report), 0);
+  HostProcess host(
+      {{"CAIRN_PLUGIN_CAIRN_CHECKPOINT", "10m"},
+       {"CAIRN_PLUGIN_CAIRN_DIR", "run-%s"},
+       {"CAIRN_HOST_STEP", "3"},
+       {"CAIRN_RUN_LIFE", "1"},
+       {"CAIRN_RUN_DIR", "/scratch/run-2"},
+       {"CAIRN_RUN_MIN_NODES", "2"},
+       {"CAIRN_RUN_REPORT", "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(report[1])}});
+  const auto lines = host.Lines();
+  EXPECT_EQ(Value(lines, "SLURM_CAIRN_DIR"), "/scratch/run-2");
+  EXPECT_EQ(Value(lines, "SLURM_CAIRN_LIFE"), "1");
+  EXPECT_EQ(Value(lines, "SLURM_CAIRN_MIN_NODES"), "2");
+  char line[64] = "";
+  EXPECT_EQ(read(report[0], line, sizeof line - 1), 15);
+  EXPECT_STREQ(line, "/scratch/run-2\n");
+  close(report[0]);
+  close(report[1]);
+}
+
 TEST(HostMain, AnswersWhileTheHomeDirectoryHangs) {
   std::string home = std::filesystem::temp_directory_path() / "cairn-hanging-home-XXXXXX";
   ASSERT_NE(mkdtemp(home.data()), nullptr);

@@ -43,6 +43,20 @@ TEST(Bootstrap, ReadsAStepsEnvironment) {
   EXPECT_EQ((*boot)->settings.dir, "/scratch/run7");
 }
 
+TEST(Bootstrap, ALaterLifeUnderCairnRunIsNoFirstOne) {
+  Env env = kStep;
+  env["SLURM_CAIRN_KEY"] = "123.4.0";
+  EXPECT_TRUE((*ReadBootstrap(From(env), -1, 0))->first_life);
+  EXPECT_FALSE((*ReadBootstrap(From(env), -1, 0))->supervised);
+  env["SLURM_CAIRN_LIFE"] = "0";
+  EXPECT_TRUE((*ReadBootstrap(From(env), -1, 0))->first_life);
+  EXPECT_TRUE((*ReadBootstrap(From(env), -1, 0))->supervised);
+  env["SLURM_CAIRN_LIFE"] = "1";
+  env["SLURM_CAIRN_MIN_NODES"] = "3";
+  EXPECT_FALSE((*ReadBootstrap(From(env), -1, 0))->first_life);
+  EXPECT_EQ((*ReadBootstrap(From(env), -1, 0))->min_nodes, 3);
+}
+
 TEST(Bootstrap, TheProgramsOwnRankWinsOverSlurms) {
   const auto boot = ReadBootstrap(From(kStep), 1, 3);
   ASSERT_TRUE(boot.ok() && boot->has_value());

@@ -21,9 +21,13 @@ class ControlDeskTest : public ::testing::Test {
   }
 
   std::string why_not_;
-  std::vector<std::string> asked_;  // the tags
+  std::string why_not_resize_;
+  std::vector<std::string> asked_;    // the tags
+  std::vector<std::string> resizes_;  // what to
   std::vector<std::pair<uint64_t, std::string>> replies_;
   ControlDesk desk_{{[this] { return why_not_; }, [this](const std::string& tag) { asked_.push_back(tag); },
+                     [this] { return why_not_resize_; },
+                     [this](const std::string& nodes) { resizes_.push_back(nodes); },
                      [] { return std::string("the status"); },
                      [this](const ControlReply& reply) { replies_.emplace_back(reply.id, reply.body); }}};
 };
@@ -81,6 +85,28 @@ TEST_F(ControlDeskTest, ARunThatEndsWhereItBeganSaysSo) {
   desk_.OnNumbered("", 1);
   desk_.OnSaveEnded(Ended({1}), "");
   EXPECT_THAT(replies_, ElementsAre(Pair(7, HasSubstr("has not moved"))));
+}
+
+TEST_F(ControlDeskTest, EndsTheLifeForAResizeOnlyOnceItIsSaved) {
+  desk_.OnRequest({7, R"({"op":"resize","nodes":"2"})"});
+  desk_.OnNumbered("", 1);
+  desk_.OnSaveEnded(Ended({1}, {Code::kTimeout, "time was up"}), "");
+  EXPECT_THAT(replies_, ElementsAre(Pair(7, R"({"saved":false,"why":"time was up"})")));
+  EXPECT_THAT(resizes_, IsEmpty());
+  desk_.OnRequest({8, R"({"op":"resize","nodes":"n[1-2]"})"});
+  desk_.OnNumbered("", 2);
+  EXPECT_THAT(resizes_, IsEmpty());
+  desk_.OnSaveEnded(Ended({2}), "e1-s40");
+  EXPECT_THAT(resizes_, ElementsAre("n[1-2]"));
+  EXPECT_EQ(replies_.back().second, R"({"checkpoint":"e1-s40","saved":true,"step":40})");
+}
+
+TEST_F(ControlDeskTest, RefusesAResizeThatNobodyWouldFollowUp) {
+  why_not_resize_ = "it was not started by cairn run";
+  desk_.OnRequest({7, R"({"op":"resize","nodes":"2"})"});
+  desk_.OnRequest({8, R"({"op":"save"})"});  // that is another matter
+  EXPECT_THAT(replies_, ElementsAre(Pair(7, R"({"saved":false,"why":"it was not started by cairn run"})")));
+  EXPECT_EQ(asked_.size(), 1u);
 }
 
 }  // namespace

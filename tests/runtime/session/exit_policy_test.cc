@@ -39,6 +39,15 @@ TEST(ExitPolicy, PreemptedBatchJobSavesRequeuesAndWaitsForTheKill) {
   EXPECT_EQ(policy.state(), State::kLeft);
 }
 
+TEST(ExitPolicy, ALifeIsOverForAnotherOneOnlyWhileTheJobIsNotBeingEnded) {
+  ExitPolicy policy(Settings{}, true);
+  EXPECT_EQ(policy.OnLifeOver(), Action::kLeave);
+  EXPECT_EQ(policy.OnSignal(), Action::kNothing);
+  ExitPolicy preempted = Saving(Preempted());
+  EXPECT_EQ(preempted.OnLifeOver(), Action::kNothing);
+  EXPECT_EQ(preempted.OnFinalSave(kDurable), Action::kRequeue);
+}
+
 TEST(ExitPolicy, CancelledJobLeavesAtOnceAndNeverComesBack) {
   ExitPolicy policy(Settings{}, true);
   EXPECT_EQ(policy.OnSignal(), Action::kAskCause);
