@@ -35,6 +35,8 @@ int main(int argc, char** argv) {
   AddSave(&app, &invocation);
   AddDoctor(&app, &invocation);
   AddSettings(&app, &invocation);
+  AddResize(&app, &invocation);
+  AddRun(&app, &invocation);
   AddHost(&app, &invocation);
   try {
     app.parse(argc, argv);

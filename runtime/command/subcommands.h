@@ -23,6 +23,8 @@ void AddStatus(CLI::App* app, Invocation* invocation);
 void AddSave(CLI::App* app, Invocation* invocation);
 void AddDoctor(CLI::App* app, Invocation* invocation);
 void AddSettings(CLI::App* app, Invocation* invocation);
+void AddResize(CLI::App* app, Invocation* invocation);
+void AddRun(CLI::App* app, Invocation* invocation);
 void AddHost(CLI::App* app, Invocation* invocation);
 
 }  // namespace cairn

@@ -1,0 +1,43 @@
+// PlanResize: whether, and how, a running job can get another number of nodes. Pure.
+//
+//   in place     fewer nodes, under `cairn run`: the job saves, its step makes room, the job is shrunk, the next step begins
+//   by requeue   only where the user asked for it, since the job may wait in the queue for long: it saves, is put back into the queue for the
+//                new number of nodes, and resumes there
+#ifndef CAIRN_RUNTIME_COMMAND_RESIZE_PLAN_H_
+#define CAIRN_RUNTIME_COMMAND_RESIZE_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/base/status.h"
+#include "runtime/slurm/job_record.h"
+
+namespace cairn {
+
+struct ResizeWish {
+  int nodes = 0;
+  std::vector<std::string> names;  // which nodes to keep; empty = Slurm's choice
+  bool requeue = false;
+};
+
+struct ResizeFacts {
+  JobRecord job;
+  std::vector<std::string> names;  // of the job's nodes
+  std::string user;                // who asks; "root" may do everything
+  bool supervised = false;         // the job runs under `cairn run`,
+  int min_nodes = 1;               // which does not go on with fewer
+  bool may_shrink = true;          // Slurm has no disable_job_shrink
+};
+
+enum class ResizeWay : uint8_t { kInPlace, kRequeue };
+
+// kUnavailable: it cannot be done; the message says why, and what can be done instead.
+Result<ResizeWay> PlanResize(const ResizeWish& wish, const ResizeFacts& facts);
+
+// The nodes that the job loses when it is shrunk in place: those that are not named, else the last ones.
+std::vector<std::string> NodesThatGo(const ResizeWish& wish, const ResizeFacts& facts);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_COMMAND_RESIZE_PLAN_H_

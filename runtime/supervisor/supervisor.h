@@ -1,0 +1,48 @@
+// Supervise: runs a step of this job again and again until its program has ended, or another step would cure nothing.
+//
+//  1. Read the job's record; choose nodes and tasks from it (shape.h); spawn srun in an environment that tells it of this allocation.
+//     srun's host process finds in it
+//       CAIRN_RUN_LIFE       0, 1, …
+//       CAIRN_RUN_DIR        the directory that the first life had, from the second life on
+//       CAIRN_RUN_REPORT     a pipe to us, by name: the host writes the directory into it, and a line's end
+//       CAIRN_RUN_MIN_NODES  so that `cairn resize` can refuse early
+//     and hands to the ranks that they are supervised: then a lost rank ends the step, and a resize may.
+//     Where srun has no plugin that starts a host process, we start it (host_process.h), put what it hands over into srun's environment, and
+//     have Slurm run task-prolog before each task, which does what the plugin would do there.
+//  2. Wait for srun. A SIGTERM goes to the step's tasks by scancel, and only while the job is not being ended by Slurm itself: srun would kill
+//     them outright. SIGUSR1 and SIGUSR2 go to srun, which hands them on; Ctrl-C reaches srun by the terminal.
+//  3. Judge how the life ended (judge.h) from srun's status, the job's record and the run's journal, and say so in one line.
+//  4. A life that made room for a resize (runtime/session/control_desk.h) has left in its journal what was asked for: shrink the job to
+//     it, now that nothing runs on the nodes that go. Then 1 again.
+//
+// So nothing but this process decides about the next step, whoever changed the allocation: `cairn resize`, somebody's scontrol, or a node that
+// died. When it is killed itself, the batch script ends, and the job with it.
+#ifndef CAIRN_RUNTIME_SUPERVISOR_SUPERVISOR_H_
+#define CAIRN_RUNTIME_SUPERVISOR_SUPERVISOR_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/base/status.h"
+#include "runtime/supervisor/shape.h"
+
+namespace cairn {
+
+struct SuperviseOptions {
+  uint32_t job = 0;
+  int restart = 0;  // SLURM_RESTART_COUNT
+  StepWish wish;
+  int max_lives = 0;
+  std::vector<std::string> command;  // srun and what follows
+  bool plugin = true;                // srun has Cairn's plugin. If not:
+  std::string program;               // `cairn`,
+  std::string libdir;                // and where libcairn.so lies
+};
+
+// Returns the exit code of the last life's srun. Blocking; call it from the program's main thread, with no other threads: it takes signals over.
+Result<int> Supervise(const SuperviseOptions& options);
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SUPERVISOR_SUPERVISOR_H_

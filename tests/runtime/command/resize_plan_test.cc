@@ -1,0 +1,85 @@
+#include "runtime/command/resize_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cairn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A batch job on n[1-4] under `cairn run`.
+ResizeFacts Facts() {
+  ResizeFacts facts{.names = {"n1", "n2", "n3", "n4"}, .user = "me", .supervised = true};
+  facts.job.job_id = 7;
+  facts.job.user = "me";
+  facts.job.state = "RUNNING";
+  facts.job.node_list = "n[1-4]";
+  facts.job.batch_host = "n1";
+  facts.job.nodes = 4;
+  facts.job.batch = facts.job.requeue = true;
+  return facts;
+}
+
+std::string Refusal(const ResizeWish& wish, const ResizeFacts& facts) {
+  const auto way = PlanResize(wish, facts);
+  EXPECT_EQ(way.status().code(), Code::kUnavailable);
+  return way.status().message();
+}
+
+TEST(PlanResize, ShrinksInPlaceAndNamesTheNodesThatGo) {
+  const ResizeWish two{.nodes = 2}, named{.nodes = 2, .names = {"n1", "n3"}};
+  EXPECT_EQ(*PlanResize(two, Facts()), ResizeWay::kInPlace);
+  EXPECT_THAT(NodesThatGo(two, Facts()), ElementsAre("n3", "n4"));
+  EXPECT_EQ(*PlanResize(named, Facts()), ResizeWay::kInPlace);
+  EXPECT_THAT(NodesThatGo(named, Facts()), ElementsAre("n2", "n4"));
+}
+
+TEST(PlanResize, GoesThroughTheQueueOnlyWhereThatWasAskedFor) {
+  EXPECT_THAT(Refusal({.nodes = 6}, Facts()),
+              HasSubstr("--requeue saves it and puts it back into the queue for 6"));
+  EXPECT_EQ(*PlanResize({.nodes = 6, .requeue = true}, Facts()), ResizeWay::kRequeue);
+  EXPECT_EQ(*PlanResize({.nodes = 2, .requeue = true}, Facts()), ResizeWay::kRequeue);
+}
+
+TEST(PlanResize, RefusesWhatTheJobOrTheSiteDoesNotAllow) {
+  ResizeFacts facts = Facts();
+  facts.supervised = false;
+  EXPECT_THAT(Refusal({.nodes = 2}, facts), HasSubstr("nobody would start the next one; --requeue"));
+  EXPECT_TRUE(PlanResize({.nodes = 2, .requeue = true}, facts).ok());
+  facts = Facts();
+  facts.min_nodes = 3;
+  EXPECT_THAT(Refusal({.nodes = 2}, facts), HasSubstr("--min-nodes=3"));
+  facts = Facts();
+  facts.may_shrink = false;
+  EXPECT_THAT(Refusal({.nodes = 2}, facts), HasSubstr("disable_job_shrink"));
+  facts = Facts();
+  facts.job.requeue = false;
+  EXPECT_THAT(Refusal({.nodes = 6, .requeue = true}, facts), HasSubstr("--no-requeue"));
+  facts.job.batch = false;
+  EXPECT_THAT(Refusal({.nodes = 6, .requeue = true}, facts), HasSubstr("no batch job"));
+}
+
+TEST(PlanResize, RefusesNodesThatAreNotThereOrCannotGo) {
+  EXPECT_THAT(Refusal({.nodes = 2, .names = {"n1", "n9"}}, Facts()),
+              HasSubstr("n9 is none of the job's nodes"));
+  EXPECT_THAT(Refusal({.nodes = 2, .names = {"n2", "n3"}}, Facts()), HasSubstr("n1 cannot go"));
+  EXPECT_THAT(Refusal({.nodes = 4}, Facts()), HasSubstr("has 4 nodes already"));
+}
+
+TEST(PlanResize, RefusesJobsOfOthersAndJobsThatAreAtTheirEnd) {
+  ResizeFacts facts = Facts();
+  facts.user = "you";
+  EXPECT_THAT(Refusal({.nodes = 2}, facts), HasSubstr("belongs to me"));
+  facts.user = "root";
+  EXPECT_TRUE(PlanResize({.nodes = 2}, facts).ok());
+  facts.job.preempt_time = 1796022980;
+  EXPECT_THAT(Refusal({.nodes = 2}, facts), HasSubstr("being preempted"));
+  facts = Facts();
+  facts.job.state = "COMPLETING";
+  EXPECT_THAT(Refusal({.nodes = 2}, facts), HasSubstr("COMPLETING"));
+}
+
+}  // namespace
+}  // namespace cairn

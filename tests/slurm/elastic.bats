@@ -1,0 +1,189 @@
+# Jobs that change their size, or lose a rank or a node, under `cairn run`: they go on in the same allocation to the hash of a run that nobody
+# disturbed.
+load helpers
+
+readonly plate='--nx 96 --ny 64'
+
+# elastic "SBATCH OPTIONS" "RUN OPTIONS" "SRUN OPTIONS" [HEAT2D OPTION …]: heat2d under `cairn run`. Output: $T/heat2d.out and $T/heat2d.log
+elastic() {
+  local sbatch=$1 run=$2 srun=$3
+  shift 3
+  submit heat2d $sbatch <<SCRIPT
+#!/bin/bash
+cairn run $run -- srun --mpi=pmix $srun $heat2d --log heat2d.log $*
+status=\$?
+echo "cairn run: status \$status"
+exit \$status
+SCRIPT
+}
+
+# A life begins with a line "start step=S" and makes the steps S + 1 …; the last one ends with step LAST. Prints how many steps were made twice.
+steps_lost() {
+  awk -v last="$1" -F= '
+    / start step=/ { split($3, at, " "); if (lives++) lost += step - at[1]; step = at[1]; next }
+    / step=[0-9]+$/ { if ($3 != step + 1) { print "after step " step " came " $3; bad = 1; exit }; step = $3 }
+    END { if (!bad) print lost + 0; exit bad || step != last }' "$T/heat2d.log"
+}
+
+lives_of() { grep -c ' start step=' "$T/heat2d.log"; }
+starts_at() { grep -oP ' start step=\K\d+' "$T/heat2d.log" | sed -n "$(($1 + 1))p"; }
+ranks_of() { grep -oP ' start .* ranks=\K.*' "$T/heat2d.log" | sed -n "$(($1 + 1))p"; }
+begins() { (($(lives_of) > $1)); }
+said() { grep -q "^cairn: $1" "$T/heat2d.out"; }
+
+# ends_well JOB LAST OPTIONS: the job completes with the hash of an undisturbed run, having made all steps.
+ends_well() {
+  local job=$1 last=$2 lost
+  shift 2
+  wait_for 60 job_has_ended "$job"
+  job_is "$job" COMPLETED
+  [[ $(heat2d_hash) == "$(undisturbed_hash $*)" ]]
+  lost=$(steps_lost "$last")
+  echo "$lost steps were lost" >&3
+}
+
+@test "shrink: cairn resize takes a job from four nodes to two, and it goes on from the save that was made for it" {
+  local job options="$plate --steps 350 --step-ms 20"
+  job=$(elastic --nodes=4 '' '--checkpoint-dir=run --checkpoint-on=request,end' $options)
+  wait_for 30 heat2d_is_past 20
+  run -1 as_user cairn resize "$job" 6
+  [[ $output == *"Slurm gives a running job no more nodes"*--requeue* ]]
+  run -1 as_user cairn resize "$job" --nodes=n[3-4]
+  [[ $output == *"n1 cannot go: the batch script runs on it"* ]]
+  run -0 as_user cairn resize "$job" 2 --dry-run
+  [[ $output == *"4 nodes (n[1-4]) → 2, in place; n3, n4 go"* && $(job_field "$job" NumNodes) == 4 ]]
+  run -0 as_user cairn resize "$job" --nodes=n1,n4
+  [[ $output == *"job $job has n[1,4] now"*"resumed  from step "*" on 2 ranks"* ]]
+  ends_well "$job" 350 $options
+  [[ $(lives_of) == 2 && $(ranks_of 0) == 4 && $(ranks_of 1) == 2 ]]
+  said "life 0 (step $job.0, 4 tasks on 4 nodes) ended: resize to n1,n4; it came to step .*; life 1 follows"
+}
+
+@test "shrink: nodes that somebody takes away with scontrol cost the steps since the last save, and the job goes on" {
+  local job dir options="$plate --steps 250 --step-ms 20"
+  job=$(elastic --nodes=4 '' --checkpoint=20steps $options)
+  dir=$T/cairn-$job/heat2d  # the default: the next life must find it, though it is another step
+  wait_for 30 has_committed "$dir"
+  as_user scontrol update JobId="$job" NumNodes=1
+  wait_for 30 begins 1
+  ends_well "$job" 250 $options
+  [[ $(lives_of) == 2 && $(ranks_of 1) == 1 && $(starts_at 1) -gt 0 ]]
+  said "life 0 .* ended: the job's nodes are n1 now, not n\[1-4\]"
+}
+
+@test "loss: a rank that is killed, and then the leader, are made good by a new step each" {
+  local job rank life=0 options="$plate --steps 300 --step-ms 20"
+  job=$(elastic --nodes=3 '' '--checkpoint-dir=run --checkpoint=20steps' $options)
+  for rank in 2 0; do
+    wait_for 30 has_committed "$T/run" $((++life))
+    wait_for 10 heat2d_is_past $(($(committed_step "$T/run") + 3))
+    as_root kill -KILL "$(task_pid "$job" "$rank")"
+    wait_for 30 begins $life
+  done
+  ends_well "$job" 300 $options
+  [[ $(lives_of) == 3 && $(ranks_of 2) == 3 ]]
+}
+
+@test "loss: with --no-kill a job goes on with the nodes that are left when one dies" {
+  local job pid options="$plate --steps 250 --step-ms 20"
+  job=$(elastic '--nodes=3 --no-kill' '--min-nodes=2' '--checkpoint-dir=run --checkpoint=20steps' $options)
+  wait_for 30 has_committed "$T/run"
+  kill_node n3
+  wait_for 60 begins 1
+  revive_node n3
+  ends_well "$job" 250 $options
+  [[ $(lives_of) == 2 && $(ranks_of 1) == 2 ]]
+  said "life 0 .* ended: the job's nodes are n\[1-2\] now"
+}
+
+# Its slurmd and all that this has started.
+kill_node() {
+  local stepd
+  as_root kill -KILL "$(cat "$CAIRN_DEVCLUSTER/run/slurmd-$1.pid")"
+  for stepd in $(pgrep -x slurmstepd); do
+    if as_root grep -qzx "SLURMD_NODENAME=$1" "/proc/$(pgrep -P "$stepd" | head -n 1)/environ"; then
+      as_root kill -KILL $(pgrep -P "$stepd") "$stepd"
+    fi
+  done 2>/dev/null
+  as_root scontrol update NodeName="$1" State=DOWN Reason=test
+  # A machine that dies takes its memory with it.
+  as_root find "/dev/shm/cairn-$(id -u "$cluster_user")" -mindepth 1 -maxdepth 1 -name "*.$1.*" -exec rm -r {} +
+}
+
+revive_node() {
+  as_root scontrol update NodeName="$1" State=RESUME
+  "$devcluster" up --prefix "$CAIRN_PREFIX"
+}
+
+@test "no cure: a program that fails by itself at the same step twice is not run again" {
+  local job
+  job=$(submit toy --nodes=2 <<SCRIPT
+#!/bin/bash
+cairn run -- srun --checkpoint=10steps --checkpoint-dir=run bash -c '$toy --steps 100 --step-us 20000 --exit-at 35; exit 3'
+echo "cairn run: status \$?"
+SCRIPT
+  )
+  wait_for 60 job_has_ended "$job"
+  grep -q 'it has failed twice at the same step; .*To resume, run the same command again with --checkpoint-dir='"$T/run" "$T/toy.out"
+  [[ $(grep -c '^cairn: protected: ' "$T/toy.out") == 2 ]]
+  grep -q '^cairn run: status [1-9]' "$T/toy.out"
+}
+
+@test "no cure: scancel ends the job, its step and cairn run, and nothing comes back" {
+  local job
+  job=$(elastic --nodes=2 '' '--checkpoint-dir=run --checkpoint=20steps' $plate --steps 100000 --step-ms 20)
+  wait_for 30 heat2d_is_past 5
+  as_user scancel "$job"
+  wait_for 20 cluster_is_idle
+  job_is "$job" CANCELLED
+  [[ $(lives_of) == 1 && $(job_field "$job" Restarts) == 0 ]]
+}
+
+@test "no cure: a SIGTERM to cairn run reaches the ranks as one: they save, and no other step is started" {
+  local job
+  job=$(submit heat2d --nodes=2 <<SCRIPT
+#!/bin/bash
+echo \$\$ >run.pid
+exec cairn run -- srun --mpi=pmix --checkpoint-dir=run $heat2d --log heat2d.log $plate --steps 100000 --step-ms 20
+SCRIPT
+  )
+  wait_for 30 heat2d_is_past 5
+  as_root kill -TERM "$(cat "$T/run.pid")"
+  wait_for 30 job_has_ended "$job"
+  [[ $(lives_of) == 1 && $(job_field "$job" ExitCode) == 143:0 ]]
+  (($(committed_step "$T/run") > 5))
+  said 'life 0 .* ended: told to end; the newest checkpoint holds step .*; no other step is started. To resume, '
+}
+
+@test "resize: a job without cairn run is told so, and by way of the queue it may grow" {
+  local job options="$plate --steps 600 --step-ms 20"
+  job=$(submit_heat2d --nodes=1 --checkpoint --checkpoint-dir=run -- $options)
+  wait_for 30 heat2d_is_past 20
+  run -1 as_user cairn resize "$job" 2
+  [[ $output == *"Slurm gives a running job no more nodes"* ]]
+  run -0 as_user cairn resize "$job" 2 --requeue
+  ends_well "$job" 600 $options
+  [[ $(lives_of) == 2 && $(ranks_of 0) == 1 && $(ranks_of 1) == 2 ]]
+}
+
+# The last one, since teardown_file brings the plugin back.
+@test "no plugin: for an ordinary user cairn run is the host of its steps, makes a lost rank good, and requeues after a preemption" {
+  local job options="$plate --steps 400 --step-ms 20"
+  as_root mv "$CAIRN_DEVCLUSTER/plugstack.conf.d/cairn.conf" "$CAIRN_DEVCLUSTER/cairn.conf.away"
+  run ! as_user srun --nodes=1 --checkpoint true
+  # Nor does srun end the step: it would let the other ranks hang.
+  job=$(elastic --nodes=2-4 '' '--checkpoint-dir=run --checkpoint=20steps --kill-on-bad-exit=0' $options)
+  wait_for 30 has_committed "$T/run"
+  as_root kill -KILL "$(task_pid "$job" 1)"
+  wait_for 30 begins 1
+  preempt_job "$job" 2
+  lift_hold "$job"
+  ends_well "$job" 400 $options
+  [[ $(lives_of) == 3 && $(ranks_of 1) == "$(ranks_of 0)" && $(ranks_of 2) == 2 && $(job_field "$job" Restarts) == 1 ]]
+  # Of the rank that was killed; there is no epilog.
+  as_root rm -f "/dev/shm/cairn-$(id -u "$cluster_user")/$job".*.shield.*
+}
+
+teardown_file() {
+  if [[ -e $CAIRN_DEVCLUSTER/cairn.conf.away ]]; then mv "$CAIRN_DEVCLUSTER/cairn.conf.away" "$CAIRN_DEVCLUSTER/plugstack.conf.d/cairn.conf"; fi
+}
