@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 
 namespace cairn {
@@ -46,21 +48,27 @@ std::vector<uint32_t> NextHops(const Ranks& members, uint32_t reader, uint32_t s
 struct Want {
   FileRegion region;
   uint64_t end = 0;              // region.end()
-  const Ranks* ranks;            // the same list for the same ranks
+  const Ranks* ranks = nullptr;  // mostly the same list for the same ranks
   std::vector<uint32_t> pieces;  // of the rank that the plan is for
   uint32_t number = kNone;       // in the plan
 };
 
-// All wants of one saved box, and their union cut into disjoint regions.
+// All wants of one saved box.
 struct Wants {
-  std::vector<Want> wants;
-  std::vector<FileRegion> distinct;
+  std::vector<Want> wants;           // by place in the file
+  std::vector<FileRegion> distinct;  // where they overlap: their union, cut into disjoint regions
 };
 
 // What a block holds of a want.
 struct Entry {
   Want* want = nullptr;
   uint64_t bytes = 0;
+};
+
+// Ranks that want the same of a block.
+struct Group {
+  Ranks ranks;
+  std::vector<uint32_t> entries;  // increasing
 };
 
 class Planner {
@@ -105,21 +113,22 @@ class Planner {
   // The blocks that hold something of this rank's pieces.
   Status FindOwnBlocks() {
     plan_.pieces = input_.wanted.PiecesOf(rank_);
-    for (uint32_t p = 0; p < plan_.pieces.size(); ++p)
-      piece_of_[{plan_.pieces[p].array, plan_.pieces[p].ordinal}] = p;
-    std::set<BoxPlace> met;
+    std::vector<BoxPlace> met;
+    std::vector<SavedPart> parts;
     for (const Piece& piece : plan_.pieces) {
-      CAIRN_ASSIGN_OR_RETURN(const std::vector<SavedPart> parts,
-                             input_.saved.BoxesIn(input_.saved_array[piece.array], piece.box));
+      parts.clear();
+      CAIRN_RETURN_IF_ERROR(input_.saved.FindBoxes(input_.saved_array[piece.array], piece.box, &parts));
       for (const SavedPart& part : parts) {
         CAIRN_RETURN_IF_ERROR(CheckFile(part.saved.file));
         const std::vector<SavedBox>& boxes = input_.saved.BoxesOfFile(part.saved.file);
         const auto it =
             std::lower_bound(boxes.begin(), boxes.end(), part.saved.file_offset,
                              [](const SavedBox& box, uint64_t offset) { return box.file_offset < offset; });
-        met.emplace(part.saved.file, static_cast<size_t>(it - boxes.begin()));
+        met.emplace_back(part.saved.file, static_cast<size_t>(it - boxes.begin()));
       }
     }
+    std::sort(met.begin(), met.end());
+    met.erase(std::unique(met.begin(), met.end()), met.end());
     for (const auto& [file, box] : met) {
       for (const Want& want : WantsOf(file, box).wants) {
         if (Has(*want.ranks, rank_)) AddBlocks(file, want.region);
@@ -153,56 +162,78 @@ class Planner {
 
   // Rule 1.
   Wants& WantsOf(uint32_t file, size_t box) {
-    auto [it, is_new] = wants_.try_emplace({file, box});
-    Wants& out = it->second;
-    if (!is_new) return out;
-    const SavedBox& saved = input_.saved.BoxesOfFile(file)[box];
+    std::vector<std::optional<Wants>>& of_file = wants_[file];
+    const std::vector<SavedBox>& boxes = input_.saved.BoxesOfFile(file);
+    if (of_file.empty()) of_file.resize(boxes.size());
+    std::optional<Wants>& wants = of_file[box];
+    if (!wants) wants = FindWants(boxes[box]);
+    return *wants;
+  }
+
+  Wants FindWants(const SavedBox& saved) {
+    Wants out;
     const uint32_t array = wanted_array_[saved.array];
     if (array == kNone) return out;
-    struct Taken {
-      std::vector<Box> parts;  // of a holder's part of this box, what is taken from this box and no other
-      Ranks ranks;
+    // The boxes of a rule are disjoint. Of others, not all of a region need be taken from this box.
+    const bool saved_apart = input_.saved.layout().grids.Has(saved.array);
+    const bool wanted_apart = input_.wanted.layout().grids.Has(array);
+    std::vector<SavedPart> parts;
+    const std::vector<Holding> holders = input_.wanted.HoldersOf(array, saved.box);
+    out.wants.reserve(holders.size());
+    for (const Holding& holding : holders) {
       std::vector<uint32_t> pieces;
-    };
-    std::map<Box, Taken> by_region;
-    for (const Holder& holder : input_.wanted.HoldersOf(array, saved.box)) {
-      auto [region, first] = by_region.try_emplace(holder.region);
-      Taken& taken = region->second;
-      if (first) {
-        // Cannot fail: this very box holds all of the region.
-        const auto parts = input_.saved.BoxesIn(saved.array, holder.region);
-        for (const SavedPart& part : *parts) {
-          if (part.saved.file == file && part.saved.file_offset == saved.file_offset)
-            taken.parts.push_back(part.region);
-        }
+      if (Has(*holding.ranks, rank_)) pieces.push_back(PositionOf(array, holding.ordinal));
+      const auto add = [&](const Box& box) {
+        const FileRegion region = FileRegion::Make(saved, box, ElementBytes(saved.array));
+        out.wants.push_back({region, region.end(), holding.ranks, pieces});
+      };
+      if (saved_apart) {
+        add(holding.region);
+        continue;
       }
-      if (taken.ranks.empty() || taken.ranks.back() != holder.rank) taken.ranks.push_back(holder.rank);
-      if (holder.rank == rank_) taken.pieces.push_back(piece_of_.at({array, holder.ordinal}));
-    }
-    std::map<Box, Taken> by_part;  // parts of different regions may be the same
-    for (auto& [region, taken] : by_region) {
-      for (const Box& part : taken.parts) {
-        Taken& merged = by_part[part];
-        Ranks ranks;
-        std::set_union(merged.ranks.begin(), merged.ranks.end(), taken.ranks.begin(), taken.ranks.end(),
-                       std::back_inserter(ranks));
-        merged.ranks.swap(ranks);
-        merged.pieces.insert(merged.pieces.end(), taken.pieces.begin(), taken.pieces.end());
+      parts.clear();
+      // Cannot fail: this very box holds all of the region.
+      if (!input_.saved.FindBoxes(saved.array, holding.region, &parts).ok()) continue;
+      for (const SavedPart& part : parts) {
+        if (part.saved.file == saved.file && part.saved.file_offset == saved.file_offset) add(part.region);
       }
-    }
-    for (auto& [part, taken] : by_part) {
-      const FileRegion region = FileRegion::Make(saved, part, ElementBytes(saved.array));
-      out.wants.push_back({region, region.end(), &*rank_lists_.insert(std::move(taken.ranks)).first,
-                           std::move(taken.pieces)});
     }
     std::sort(out.wants.begin(), out.wants.end(), [](const Want& a, const Want& b) {
       return std::tie(a.region.offset, a.region.box) < std::tie(b.region.offset, b.region.box);
     });
+    if (wanted_apart) return out;
+    JoinReplicas(&out.wants);
     std::vector<const Box*> boxes;
     for (const Want& want : out.wants) boxes.push_back(&want.region.box);
     for (const BoxIndex::Part& part : BoxIndex(boxes).CoverOf(saved.box).parts)
       out.distinct.push_back(FileRegion::Make(saved, part.region, ElementBytes(saved.array)));
     return out;
+  }
+
+  // Makes one want of those for the same region, which stand side by side.
+  void JoinReplicas(std::vector<Want>* wants) {
+    std::vector<Want> joined;
+    for (size_t i = 0; i < wants->size();) {
+      Want& first = joined.emplace_back(std::move((*wants)[i]));
+      Ranks ranks = *first.ranks;
+      for (++i; i < wants->size() && (*wants)[i].region.box == first.region.box; ++i) {
+        const Want& next = (*wants)[i];
+        ranks.insert(ranks.end(), next.ranks->begin(), next.ranks->end());
+        first.pieces.insert(first.pieces.end(), next.pieces.begin(), next.pieces.end());
+      }
+      std::sort(first.pieces.begin(), first.pieces.end());
+      std::sort(ranks.begin(), ranks.end());
+      ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+      first.ranks = &*rank_lists_.insert(std::move(ranks)).first;
+    }
+    wants->swap(joined);
+  }
+
+  uint32_t PositionOf(uint32_t array, uint32_t ordinal) const {
+    const auto it =
+        std::lower_bound(plan_.pieces.begin(), plan_.pieces.end(), std::pair(array, ordinal),
+                         [](const Piece& p, const auto& key) { return std::pair(p.array, p.ordinal) < key; });
+    return static_cast<uint32_t>(it - plan_.pieces.begin());
   }
 
   void PlanBlock(uint32_t file, uint64_t block, size_t* first) {
@@ -214,6 +245,7 @@ class Planner {
     while (*first < boxes.size() && box_end(boxes[*first]) <= begin) ++*first;
     std::vector<Entry> entries;
     uint64_t needed = 0;
+    size_t counted = 0;  // entries
     for (size_t box = *first; box < boxes.size() && boxes[box].file_offset < end; ++box) {
       Wants& wants = WantsOf(file, box);
       for (Want& want : wants.wants) {
@@ -223,42 +255,56 @@ class Planner {
       for (const FileRegion& region : wants.distinct) {
         if (region.offset < end) needed += BytesIn(region, block);
       }
+      if (wants.distinct.empty()) {
+        for (; counted < entries.size(); ++counted) needed += entries[counted].bytes;
+      }
+      counted = entries.size();
     }
     if (entries.empty()) return;
 
-    // Entries with the same ranks are one class.
-    std::map<const Ranks*, std::vector<uint32_t>> classes;
-    for (uint32_t e = 0; e < entries.size(); ++e) classes[entries[e].want->ranks].push_back(e);
+    // Entries that the same ranks want are one class; ranks with the same classes are a group.
+    std::vector<Group> classes;
+    std::unordered_map<const Ranks*, size_t> class_of;
+    for (uint32_t e = 0; e < entries.size(); ++e) {
+      const auto [it, is_new] = class_of.try_emplace(entries[e].want->ranks, classes.size());
+      if (is_new) classes.push_back({*it->first, {}});
+      classes[it->second].entries.push_back(e);
+    }
     std::vector<Group> groups;
     Ranks takers;  // that may read it
     if (classes.size() == 1) {
-      takers = *classes.begin()->first;
-      groups.push_back({takers, classes.begin()->second});
+      takers = classes[0].ranks;
+      groups.swap(classes);
     } else {
-      std::vector<std::pair<uint32_t, uint32_t>> wanted;  // rank, entry
-      for (const auto& [ranks, members] : classes) {
-        for (const uint32_t rank : *ranks) {
-          for (const uint32_t e : members) wanted.emplace_back(rank, e);
-        }
+      std::vector<uint64_t> wanted;  // rank, then class, in the lower half
+      for (uint32_t c = 0; c < classes.size(); ++c) {
+        for (const uint32_t rank : classes[c].ranks) wanted.push_back(uint64_t{rank} << 32 | c);
       }
-      std::sort(wanted.begin(), wanted.end());
-      std::map<std::vector<uint32_t>, Ranks> by_content;
+      std::stable_sort(wanted.begin(), wanted.end());  // a few sorted runs
+      std::map<std::vector<uint32_t>, Ranks> by_classes;
+      std::vector<uint32_t> of_rank;
       for (size_t i = 0; i < wanted.size();) {
-        const uint32_t rank = wanted[i].first;
-        std::vector<uint32_t> content;
-        for (; i < wanted.size() && wanted[i].first == rank; ++i) content.push_back(wanted[i].second);
-        by_content[std::move(content)].push_back(rank);
+        const uint64_t rank = wanted[i] >> 32;
+        of_rank.clear();
+        for (; i < wanted.size() && wanted[i] >> 32 == rank; ++i)
+          of_rank.push_back(static_cast<uint32_t>(wanted[i]));
+        by_classes[of_rank].push_back(static_cast<uint32_t>(rank));
       }
-      const auto bytes_of = [&](const std::vector<uint32_t>& content) {
+      for (auto& [numbers, ranks] : by_classes) {
+        Group& group = groups.emplace_back(Group{std::move(ranks), {}});
+        for (const uint32_t c : numbers)
+          group.entries.insert(group.entries.end(), classes[c].entries.begin(), classes[c].entries.end());
+        std::sort(group.entries.begin(), group.entries.end());
+      }
+      const auto bytes_of = [&](const Group& group) {
         uint64_t bytes = 0;
-        for (const uint32_t e : content) bytes += entries[e].bytes;
+        for (const uint32_t e : group.entries) bytes += entries[e].bytes;
         return bytes;
       };
       uint64_t most = 0;
-      for (const auto& [content, ranks] : by_content) most = std::max(most, bytes_of(content));
-      for (auto& [content, ranks] : by_content) {
-        if (2 * bytes_of(content) >= most) takers.insert(takers.end(), ranks.begin(), ranks.end());
-        groups.push_back({std::move(ranks), content});
+      for (const Group& group : groups) most = std::max(most, bytes_of(group));
+      for (const Group& group : groups) {
+        if (2 * bytes_of(group) >= most) takers.insert(takers.end(), group.ranks.begin(), group.ranks.end());
       }
       std::sort(takers.begin(), takers.end());
     }
@@ -272,11 +318,6 @@ class Planner {
       plan_.receipts.push_back(std::move(receipt));
     }
   }
-
-  struct Group {
-    Ranks ranks;
-    std::vector<uint32_t> entries;
-  };
 
   // Rule 3.
   uint32_t ReaderOf(uint32_t file, uint64_t block, const Ranks& takers) const {
@@ -325,11 +366,10 @@ class Planner {
 
   const ExchangeInput& input_;
   const uint32_t rank_;
-  std::vector<uint32_t> wanted_array_;  // by saved array; kNone = nobody wants it
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t>
-      piece_of_;                                      // array and ordinal → position in plan_.pieces
+  std::vector<uint32_t> wanted_array_;                // by saved array; kNone = nobody wants it
   std::map<uint32_t, std::vector<uint64_t>> blocks_;  // by file: those that concern this rank
-  std::map<BoxPlace, Wants> wants_;
+  std::unordered_map<uint32_t, std::vector<std::optional<Wants>>>
+      wants_;  // by file, by position in BoxesOfFile
   std::set<Ranks> rank_lists_;
   std::set<uint32_t> checked_;  // files
   ExchangePlan plan_;

@@ -143,6 +143,34 @@ Box Grid::BoxAt(const GridDigits& digits) const {
   return box;
 }
 
+std::vector<GridCell> Grid::CellsIn(const Box& box) const {
+  std::vector<GridCell> cells;
+  Dims first, last;
+  for (int d = 0; d < box.rank(); ++d) {
+    const Cuts& cuts = CutsOf(d);
+    first.push_back(cuts.PartOf(box.offset[d]));
+    last.push_back(cuts.PartOf(box.offset[d] + box.extent[d] - 1));
+  }
+  for (Dims at = first;;) {
+    GridCell& cell = cells.emplace_back();
+    cell.digits = DigitsAt(at);
+    cell.rank = RankAt(cell.digits);
+    cell.ordinal = OrdinalAt(cell.digits);
+    cell.box = BoxAt(cell.digits);
+    cell.region = *Intersect(box, cell.box);
+    int d = at.size() - 1;
+    for (; d >= 0 && at[d] == last[d]; --d) at[d] = first[d];
+    if (d < 0) return cells;
+    ++at[d];
+  }
+}
+
+const std::vector<GridCell>& CellFinder::CellsIn(uint32_t rule, const Box& box) {
+  Found& last = last_[rule];
+  if (last.cells.empty() || !(last.box == box)) last = {box, Grid(*table_, rule).CellsIn(box)};
+  return last.cells;
+}
+
 uint32_t Grid::Count(Select select) const {
   uint32_t count = 1;
   for (const GridAxis& axis : rule_->axes) {

@@ -57,6 +57,15 @@ Status CheckGrids(const GridTable& grids, uint32_t world_size);
 // Where one piece stands: a digit for each axis of its rule.
 using GridDigits = std::array<uint32_t, kMaxAxes>;
 
+// A cell that meets a box.
+struct GridCell {
+  GridDigits digits;  // of replica 0
+  uint32_t rank = 0;  // of replica 0
+  uint32_t ordinal = 0;
+  Box box;
+  Box region;  // the common part, not empty
+};
+
 // One rule of a table that CheckGrids accepts; a view, cheap to make.
 class Grid {
  public:
@@ -79,24 +88,8 @@ class Grid {
   uint32_t ReplicaAt(const GridDigits& digits) const { return Get(digits, &IsReplica); }
   Box BoxAt(const GridDigits& digits) const;
 
-  // Calls visit(digits) for every cell that meets the box (inside the shape, not empty), with replica 0.
-  template <typename Visit>
-  void ForEachCell(const Box& box, Visit visit) const {
-    Dims first, last;
-    if (box.empty()) return;
-    for (int d = 0; d < box.rank(); ++d) {
-      const Cuts& cuts = CutsOf(d);
-      first.push_back(cuts.PartOf(box.offset[d]));
-      last.push_back(cuts.PartOf(box.offset[d] + box.extent[d] - 1));
-    }
-    for (Dims at = first;;) {
-      visit(DigitsAt(at));
-      int d = at.size() - 1;
-      for (; d >= 0 && at[d] == last[d]; --d) at[d] = first[d];
-      if (d < 0) return;
-      ++at[d];
-    }
-  }
+  // Every cell that meets the box (inside the shape, not empty).
+  std::vector<GridCell> CellsIn(const Box& box) const;
 
  private:
   using Select = bool (*)(const GridAxis&);
@@ -110,6 +103,25 @@ class Grid {
 
   const GridTable* table_;
   const GridRule* rule_;
+};
+
+// The cells of many arrays' boxes. Arrays that share a rule are mostly asked for alike, one after the other: what was found last for each rule
+// is kept.
+class CellFinder {
+ public:
+  // The table stays the caller's, does not change and outlives this.
+  explicit CellFinder(const GridTable& table) : table_(&table), last_(table.rules.size()) {}
+
+  // Grid::CellsIn; valid until the next question about this rule.
+  const std::vector<GridCell>& CellsIn(uint32_t rule, const Box& box);
+
+ private:
+  struct Found {
+    Box box;
+    std::vector<GridCell> cells;  // none before the first question
+  };
+  const GridTable* table_;
+  std::vector<Found> last_;  // by rule
 };
 
 // What one rank holds of an array: boxes that are not empty, in the order of their ordinals.

@@ -135,21 +135,31 @@ std::vector<GridWrite> GridWriters::WritesOf(uint32_t rank, uint32_t number) con
   const std::optional<uint32_t> segment = group->stream.SegmentOf(replica);
   if (!segment) return writes;
   const std::vector<SaveStream::Place>& places = group->places;
+  const uint64_t begin = group->stream.BorderBefore(*segment),
+                 end_of_segment = group->stream.BorderBefore(*segment + 1);
   const auto after =
-      std::upper_bound(places.begin(), places.end(), group->stream.BorderBefore(*segment),
+      std::upper_bound(places.begin(), places.end(), begin,
                        [](uint64_t border, const SaveStream::Place& place) { return border < place.begin; });
-  const uint64_t border = group->stream.BorderBefore(*segment + 1);
   for (auto slot = static_cast<size_t>(after - places.begin()) - 1;
-       slot < places.size() && places[slot].begin < border; ++slot) {
+       slot < places.size() && places[slot].begin < end_of_segment; ++slot) {
     const SaveStream::Place& place = places[slot];
-    const int64_t first = group->stream.RowAt(place, *segment);
-    const int64_t last = group->stream.RowAt(place, *segment + 1);
+    const int64_t first = group->stream.RowAt(place, begin);
+    const int64_t last = group->stream.RowAt(place, end_of_segment);
     if (first == last) continue;
     const uint32_t a = c.array_of[slot];
     add(a, static_cast<uint32_t>(slot - slot_of_[a]), first, last - first,
         place.bytes / static_cast<uint64_t>(place.rows));
   }
   return writes;
+}
+
+const GridWrite& GridWriters::FindWrite(const std::vector<GridWrite>& writes, uint32_t array,
+                                        uint32_t ordinal) const {
+  if (classes_[ClassOf(array)].replicas == 1)
+    return writes[slot_of_[array] + ordinal];  // all pieces are there
+  return *std::lower_bound(
+      writes.begin(), writes.end(), std::pair(array, ordinal),
+      [](const GridWrite& w, const auto& piece) { return std::pair(w.array, w.ordinal) < piece; });
 }
 
 std::vector<WidthBytes> GridWriters::BytesOf(uint32_t rank, uint32_t number) const {

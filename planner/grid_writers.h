@@ -70,24 +70,27 @@ class GridWriters {
   // none. Costs about as much as there are rules, not arrays.
   std::vector<FileShape> PlaceInFiles(uint32_t rank, const std::vector<WidthBytes>& listed) const;
 
-  // Calls visit(rank, first_row, rows) for each part in which the piece at `digits` (replica 0) is written.
+  // Calls visit(rank, first_row, rows) for each part in which a piece of the array is written.
   template <typename Visit>
-  void ForEachPart(uint32_t array, GridDigits digits, Visit visit) const {
+  void ForEachPart(uint32_t array, const GridCell& piece, Visit visit) const {
+    if (classes_[ClassOf(array)].replicas == 1) return visit(piece.rank, int64_t{0}, RowsOf(piece.box));
     const Grid grid(grids_, grids_.rule_of[array]);
-    const int64_t piece_rows = RowsOf(grid.BoxAt(digits));
-    if (classes_[ClassOf(array)].replicas == 1) return visit(grid.RankAt(digits), int64_t{0}, piece_rows);
-    const auto group = GroupAt(ClassOf(array), grid.RankAt(digits));
+    GridDigits digits = piece.digits;
+    const auto group = GroupAt(ClassOf(array), piece.rank);
     const SaveStream& stream = group->stream;
-    const SaveStream::Place place = group->places[slot_of_[array] + grid.OrdinalAt(digits)];
+    const SaveStream::Place place = group->places[slot_of_[array] + piece.ordinal];
     uint32_t segment = stream.SegmentAt(place.begin);
     for (int64_t row = 0; row < place.rows; ++segment) {
-      const int64_t end = stream.RowAt(place, segment + 1);
+      const int64_t end = stream.RowAt(place, stream.BorderBefore(segment + 1));
       if (end == row) continue;
       grid.SetReplica(stream.WriterOf(segment), &digits);
       visit(grid.RankAt(digits), row, end - row);
       row = end;
     }
   }
+
+  // The array's write of this piece among WritesOf some rank and ClassOf(array), which has one.
+  const GridWrite& FindWrite(const std::vector<GridWrite>& writes, uint32_t array, uint32_t ordinal) const;
 
  private:
   struct Class {

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
 
 namespace cairn {
 
 LayoutIndex::LayoutIndex(const Layout& layout)
-    : layout_(layout), by_rank_(layout.world_size), boxes_(layout.arrays.size()) {
+    : layout_(layout), by_rank_(layout.world_size), boxes_(layout.arrays.size()), cells_(layout.grids) {
   size_t piece = 0;
   for (uint32_t a = 0; a < layout.arrays.size(); ++a) {
     first_piece_.push_back(piece);
@@ -46,24 +45,32 @@ std::vector<Piece> LayoutIndex::PiecesOf(uint32_t rank) const {
   return pieces;
 }
 
-std::vector<Holder> LayoutIndex::HoldersByRule(uint32_t array, const Box& box) const {
-  const Grid grid(layout_.grids, layout_.grids.rule_of[array]);
-  std::vector<Holder> holders;
-  grid.ForEachCell(box, [&](GridDigits digits) {
-    const Box cell = grid.BoxAt(digits);
-    const Box region = *Intersect(box, cell);
-    for (uint32_t replica = 0; replica < grid.replicas(); ++replica) {
-      grid.SetReplica(replica, &digits);
-      holders.push_back({grid.RankAt(digits), grid.OrdinalAt(digits), cell, region});
-    }
-  });
-  std::sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
-    return std::tie(a.rank, a.ordinal) < std::tie(b.rank, b.ordinal);
-  });
+const std::vector<uint32_t>* LayoutIndex::RanksOf(uint32_t rule, const GridCell& cell) const {
+  const std::vector<uint32_t>*& known = ranks_at_[{rule, cell.rank}];
+  if (known != nullptr) return known;
+  const Grid grid(layout_.grids, rule);
+  GridDigits digits = cell.digits;
+  std::vector<uint32_t> ranks;
+  ranks.reserve(grid.replicas());
+  for (uint32_t replica = 0; replica < grid.replicas(); ++replica) {
+    grid.SetReplica(replica, &digits);
+    ranks.push_back(grid.RankAt(digits));
+  }
+  return known = &*ranks_.insert(std::move(ranks)).first;
+}
+
+std::vector<Holding> LayoutIndex::HoldersByRule(uint32_t array, const Box& box) const {
+  std::vector<Holding> holders;
+  if (box.empty()) return holders;
+  const uint32_t rule = layout_.grids.rule_of[array];
+  const std::vector<GridCell>& cells = cells_.CellsIn(rule, box);
+  holders.reserve(cells.size());
+  for (const GridCell& cell : cells)
+    holders.push_back({RanksOf(rule, cell), cell.ordinal, cell.box, cell.region});
   return holders;
 }
 
-std::vector<Holder> LayoutIndex::HoldersOf(uint32_t array, const Box& box) const {
+std::vector<Holding> LayoutIndex::HoldersOf(uint32_t array, const Box& box) const {
   if (layout_.grids.Has(array)) return HoldersByRule(array, box);
   const Piece* const pieces = layout_.pieces.data() + first_piece_[array];
   if (!boxes_[array]) {
@@ -74,9 +81,10 @@ std::vector<Holder> LayoutIndex::HoldersOf(uint32_t array, const Box& box) const
   }
   std::vector<uint32_t> met = boxes_[array]->Meeting(box);
   std::sort(met.begin(), met.end());
-  std::vector<Holder> holders;
+  std::vector<Holding> holders;
   for (const uint32_t p : met) {
-    holders.push_back({pieces[p].rank, pieces[p].ordinal, pieces[p].box, *Intersect(box, pieces[p].box)});
+    const std::vector<uint32_t>* rank = &*ranks_.insert({pieces[p].rank}).first;
+    holders.push_back({rank, pieces[p].ordinal, pieces[p].box, *Intersect(box, pieces[p].box)});
   }
   return holders;
 }

@@ -160,24 +160,42 @@ class Collector {
 };
 
 // Step 3. Chunks that overlap lie in one cell, so they fit one range and go there together.
-std::vector<ReadRange> Merge(const std::vector<Chunk>& unsorted, const LoadPlanOptions& options) {
-  std::vector<const Chunk*> sorted;  // chunks are large
-  for (const Chunk& chunk : unsorted) sorted.push_back(&chunk);
-  std::sort(sorted.begin(), sorted.end(), [](const Chunk* a, const Chunk* b) {
-    return std::tie(a->file, a->offset, a->copy.wanted, a->bytes) <
-           std::tie(b->file, b->offset, b->copy.wanted, b->bytes);
+std::vector<ReadRange> Merge(const std::vector<Chunk>& chunks, const LoadPlanOptions& options) {
+  struct Place {
+    uint32_t file = 0;
+    uint32_t chunk = 0;  // chunks are large: their places are sorted
+    uint64_t offset = 0;
+  };
+  std::vector<Place> sorted;
+  sorted.reserve(chunks.size());
+  for (const Chunk& chunk : chunks)
+    sorted.push_back({chunk.file, static_cast<uint32_t>(sorted.size()), chunk.offset});
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Place& a, const Place& b) {
+    return a.file != b.file ? a.file < b.file : a.offset < b.offset;
   });
   std::vector<ReadRange> ranges;
   uint64_t range_unwanted = 0;  // bytes of ranges.back(), or more: one chunk may want what another does not
+  size_t range_begin = 0;       // of its chunks
+  const auto add_copies = [&](size_t range_end) {
+    if (ranges.empty()) return;
+    ReadRange& range = ranges.back();
+    range.copies.reserve(range_end - range_begin);
+    for (; range_begin < range_end; ++range_begin) {
+      range.copies.push_back(chunks[sorted[range_begin].chunk].copy);
+      range.copies.back().source_offset = sorted[range_begin].offset - range.offset;
+    }
+  };
   for (size_t i = 0; i < sorted.size();) {
-    const uint32_t file = sorted[i]->file;
-    const uint64_t begin = sorted[i]->offset;
-    uint64_t end = begin + sorted[i]->bytes;
-    uint64_t unwanted = sorted[i]->unwanted_bytes;
+    const Chunk& first = chunks[sorted[i].chunk];
+    const uint32_t file = first.file;
+    const uint64_t begin = first.offset;
+    uint64_t end = begin + first.bytes;
+    uint64_t unwanted = first.unwanted_bytes;
     size_t next = i + 1;  // behind the chunks that overlap
-    for (; next < sorted.size() && sorted[next]->file == file && sorted[next]->offset < end; ++next) {
-      end = std::max(end, sorted[next]->offset + sorted[next]->bytes);
-      unwanted += sorted[next]->unwanted_bytes;
+    for (; next < sorted.size() && sorted[next].file == file && sorted[next].offset < end; ++next) {
+      const Chunk& chunk = chunks[sorted[next].chunk];
+      end = std::max(end, chunk.offset + chunk.bytes);
+      unwanted += chunk.unwanted_bytes;
     }
 
     bool joins = false;
@@ -193,14 +211,13 @@ std::vector<ReadRange> Merge(const std::vector<Chunk>& unsorted, const LoadPlanO
       }
     }
     if (!joins) {
+      add_copies(i);
       ranges.push_back({file, begin, end - begin, {}});
       range_unwanted = unwanted;
     }
-    for (; i < next; ++i) {
-      ranges.back().copies.push_back(sorted[i]->copy);
-      ranges.back().copies.back().source_offset = sorted[i]->offset - ranges.back().offset;
-    }
+    i = next;
   }
+  add_copies(sorted.size());
   return ranges;
 }
 

@@ -57,7 +57,7 @@ void Share(const Sharers& sharers, uint64_t min_split_bytes, Assign assign) {
     place.rows = RowsOf(piece->holders[0]->box);
     uint32_t segment = stream.SegmentAt(place.begin);
     for (int64_t row = 0; row < place.rows; ++segment) {
-      const int64_t end = stream.RowAt(place, segment + 1);
+      const int64_t end = stream.RowAt(place, stream.BorderBefore(segment + 1));
       if (end == row) continue;
       assign(*piece->holders[stream.WriterOf(segment)], row, end - row);
       row = end;

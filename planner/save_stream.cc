@@ -41,8 +41,7 @@ uint32_t SaveStream::SegmentAt(uint64_t byte) const {
 
 uint64_t SaveStream::BorderBefore(uint32_t segment) const { return MulDiv(segment, total_bytes_, segments_); }
 
-int64_t SaveStream::RowAt(const Place& place, uint32_t segment) const {
-  const uint64_t border = BorderBefore(segment);
+int64_t SaveStream::RowAt(const Place& place, uint64_t border) const {
   if (border <= place.begin) return 0;
   const uint64_t d = border - place.begin, b = place.bytes;
   if (d >= b) return place.rows;

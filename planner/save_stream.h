@@ -35,11 +35,11 @@ class SaveStream {
     uint64_t bytes = 0;
     int64_t rows = 1;
   };
-  // The row of the piece at which segment `segment` (0 … S) begins: 0 and place.rows where it begins outside.
+  // The row of the piece to which the border at this byte moves: 0 and place.rows where it lies outside.
   //   d = border - begin, b = bytes: 0 if d <= 0; rows if d >= b; in between
   //   - b < 2 m: the nearer end (0 if 2 d < b),
   //   - 0 if d < m; rows if b - d < m; else (d + row / 2) / row, where row = b / rows bytes.
-  int64_t RowAt(const Place& place, uint32_t segment) const;
+  int64_t RowAt(const Place& place, uint64_t border) const;
 
  private:
   const uint64_t total_bytes_;

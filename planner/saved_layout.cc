@@ -26,6 +26,7 @@ Status CheckSaved(const ArraySpec& array, const SavedBox& saved) {
 SavedIndex::SavedIndex(const SavedLayout& saved)
     : saved_(&saved),
       boxes_(saved.arrays.size()),
+      cells_(saved.grids),
       writers_(std::make_unique<GridWriters>(saved.arrays, saved.grids, saved.min_split_bytes)) {}
 
 Result<SavedIndex> SavedIndex::Make(const SavedLayout& saved) {
@@ -87,26 +88,21 @@ Status SavedIndex::FindBoxes(uint32_t array, const Box& box, std::vector<SavedPa
 }
 
 Status SavedIndex::FindByRule(uint32_t array, const Box& box, std::vector<SavedPart>* parts) const {
-  const Grid grid(saved_->grids, saved_->grids.rule_of[array]);
+  if (box.empty()) return OkStatus();
   const uint32_t number = writers_->ClassOf(array);
   Status status;
-  grid.ForEachCell(box, [&](const GridDigits& digits) {
-    const Box cell = grid.BoxAt(digits);
-    const std::pair piece(array, grid.OrdinalAt(digits));
-    writers_->ForEachPart(array, digits, [&](uint32_t rank, int64_t first_row, int64_t rows) {
-      const Box written = RowsOfPiece(cell, first_row, rows);
-      const std::optional<Box> region = Intersect(box, written);
+  for (const GridCell& cell : cells_.CellsIn(saved_->grids.rule_of[array], box)) {
+    writers_->ForEachPart(array, cell, [&](uint32_t rank, int64_t first_row, int64_t rows) {
+      const Box written = RowsOfPiece(cell.box, first_row, rows);
+      const std::optional<Box> region = Intersect(cell.region, written);
       if (!region || !status.ok()) return;
       Writer& writer = WriterAt(rank);
       status = writer.status;
       if (!status.ok()) return;
-      const std::vector<GridWrite>& writes = WritesOf(writer, rank, number);
-      const auto write = std::lower_bound(
-          writes.begin(), writes.end(), piece,
-          [](const GridWrite& w, const auto& p) { return std::pair(w.array, w.ordinal) < p; });
-      parts->push_back({BoxAt(writer, *write, written), *region});
+      const GridWrite& write = writers_->FindWrite(WritesOf(writer, rank, number), array, cell.ordinal);
+      parts->push_back({BoxAt(writer, write, written), *region});
     });
-  });
+  }
   return status;
 }
 
@@ -174,9 +170,9 @@ const std::vector<SavedBox>& SavedIndex::BoxesOfFile(uint32_t file) const {
       if (!saved_->boxes[b].box.empty()) listed_in_[saved_->boxes[b].file].push_back(b);
     }
   }
-  std::vector<SavedBox>& boxes = by_file_[file];
+  std::vector<SavedBox> found;
   if (const auto listed = listed_in_.find(file); listed != listed_in_.end()) {
-    for (const uint32_t b : listed->second) boxes.push_back(saved_->boxes[b]);
+    for (const uint32_t b : listed->second) found.push_back(saved_->boxes[b]);
   }
   if (!saved_->grids.rules.empty() && file < saved_->files.size()) {
     const uint32_t rank = (saved_->files[file].number - 1) % saved_->world_size;
@@ -187,13 +183,19 @@ const std::vector<SavedBox>& SavedIndex::BoxesOfFile(uint32_t file) const {
         const Grid grid(saved_->grids, saved_->grids.rule_of[write.array]);
         GridDigits digits = *grid.DigitsOf(rank);
         grid.SetOrdinal(write.ordinal, &digits);
-        boxes.push_back(BoxAt(writer, write, RowsOfPiece(grid.BoxAt(digits), write.first_row, write.rows)));
+        found.push_back(BoxAt(writer, write, RowsOfPiece(grid.BoxAt(digits), write.first_row, write.rows)));
       }
     }
   }
-  std::sort(boxes.begin(), boxes.end(), [](const SavedBox& a, const SavedBox& b) {
-    return std::tie(a.file_offset, a.array) < std::tie(b.file_offset, b.array);
+  std::vector<const SavedBox*> sorted;  // boxes are large
+  sorted.reserve(found.size());
+  for (const SavedBox& box : found) sorted.push_back(&box);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const SavedBox* a, const SavedBox* b) {
+    return std::tie(a->file_offset, a->array) < std::tie(b->file_offset, b->array);
   });
+  std::vector<SavedBox>& boxes = by_file_[file];
+  boxes.reserve(sorted.size());
+  for (const SavedBox* box : sorted) boxes.push_back(*box);
   return boxes;
 }
 

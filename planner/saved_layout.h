@@ -82,6 +82,7 @@ class SavedIndex {
   const SavedLayout* saved_;
   std::vector<size_t> first_box_;                         // by array, and one more: position in boxes
   mutable std::vector<std::unique_ptr<BoxIndex>> boxes_;  // by array, at first use
+  mutable CellFinder cells_;
   std::unique_ptr<GridWriters> writers_;
   std::unordered_map<uint32_t, WidthBytes> listed_bytes_;  // by file: what the listed boxes take of it
   mutable std::unordered_map<uint32_t, std::vector<SavedBox>> by_file_;    // at first use

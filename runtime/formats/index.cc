@@ -231,12 +231,13 @@ std::vector<SavedFile> FilesOf(const std::vector<ShardRecord>& records) {
 
 Status ValidateIndex(const Index& index) {
   if (index.world_size == 0) return Damage("the world size is 0");
-  std::unordered_set<uint32_t> numbers;
-  for (const ShardRecord& file : index.files) {
-    if (file.number == 0 || !numbers.insert(file.number).second) {
-      return Damage("file number " + std::to_string(file.number) + " is 0 or occurs twice");
-    }
-  }
+  std::vector<uint32_t> numbers;
+  numbers.reserve(index.files.size());
+  for (const ShardRecord& file : index.files) numbers.push_back(file.number);
+  if (!std::is_sorted(numbers.begin(), numbers.end())) std::sort(numbers.begin(), numbers.end());
+  if (!numbers.empty() && numbers[0] == 0) return Damage("file number 0 occurs");
+  if (const auto twice = std::adjacent_find(numbers.begin(), numbers.end()); twice != numbers.end())
+    return Damage("file number " + std::to_string(*twice) + " occurs twice");
   if (const Status status = ValidateGrids(index); !status.ok()) return status;
   std::unordered_set<std::string_view> names;
   names.reserve(index.saved.arrays.size());

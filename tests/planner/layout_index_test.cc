@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "planner/layout_builder.h"
 #include "tests/planner/random_layout.h"
 
@@ -39,13 +43,16 @@ TEST(LayoutIndex, NamesThePiecesOfARankAndTheHoldersOfABox) {
       for (const Piece& p : layout.pieces) {
         if (p.array == a && Intersect(p.box, box)) expected.push_back(p);
       }
-      const std::vector<Holder> holders = index.HoldersOf(a, box);
+      std::map<std::pair<uint32_t, uint32_t>, std::pair<Box, Box>> holders;  // by rank and ordinal
+      for (const Holding& holding : index.HoldersOf(a, box)) {
+        EXPECT_TRUE(std::is_sorted(holding.ranks->begin(), holding.ranks->end()));
+        for (const uint32_t rank : *holding.ranks) {
+          EXPECT_TRUE(holders.try_emplace({rank, holding.ordinal}, holding.box, holding.region).second);
+        }
+      }
       ASSERT_EQ(holders.size(), expected.size());
-      for (size_t i = 0; i < holders.size(); ++i) {
-        EXPECT_EQ(holders[i].rank, expected[i].rank);
-        EXPECT_EQ(holders[i].ordinal, expected[i].ordinal);
-        EXPECT_EQ(holders[i].box, expected[i].box);
-        EXPECT_EQ(holders[i].region, *Intersect(expected[i].box, box));
+      for (const Piece& piece : expected) {
+        EXPECT_EQ((holders[{piece.rank, piece.ordinal}]), std::pair(piece.box, *Intersect(piece.box, box)));
       }
     }
   }
