@@ -60,8 +60,31 @@ def plan_regular(context):
     yield from plan(context, "regular", 5)
 
 
+def plan_restore(context):
+    yield from plan(context, "restore", 5)
+
+
 def plan_irregular(context):
     yield from plan(context, "irregular", 20)
+
+
+def growth(context):
+    """How one rank's plan, and what a save has on disk besides the arrays, grow with ranks and arrays."""
+    for workload, (one,) in context.rounds_of("bench_plan", "growth", context.rounds).items():
+        saved = workload.replace(re.search(r" to \d+", workload)[0], "")
+        for plan_of, key in (("alone", "alone_s"), ("restore", "together_s")):
+            took = [seconds_ * 1e3 for seconds_ in one[key]]
+            yield Figure("growth", f"{workload}: {plan_of}", took, ours=f"{statistics.median(took):.3g} ms")
+        for what, key in (("index", "index_bytes"), ("headers", "headers_bytes")):
+            yield Figure("growth", f"{saved}: {what}", [one[key]], ours=size(one[key]))
+        yield Figure("growth", f"{saved}: files", [one["files"]], ours=str(one["files"]))
+
+
+def size(value):
+    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e3:.3g} kB"
 
 
 def step(context):
@@ -163,5 +186,6 @@ def peer_figures(context, name, workload, arrays, elements, peer, ways, stalls):
         peer.close()
 
 
-ALL = {one.__name__: one for one in (stall, drain, small_arrays, commit, restore, verify, amplification, plan_regular, plan_irregular, step, slowdown, agreement,
+ALL = {one.__name__: one for one in (stall, drain, small_arrays, commit, restore, verify, amplification, plan_regular, plan_restore, plan_irregular, growth,
+                                     step, slowdown, agreement,
                                      memory, peers_torch, peers_hpc)}

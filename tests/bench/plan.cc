@@ -1,21 +1,25 @@
-// bench_plan: how long one rank's load plan takes, from the bytes of an index on.
+// bench_plan: how long one rank's plan takes, from the bytes of an index on.
 //
-//     bench_plan regular|irregular ROUNDS
+//     bench_plan regular|restore|irregular|growth ROUNDS
 //
 // regular: 10000 arrays saved by 16384 ranks, wanted by 12288: matrices cut by rows, vectors cut likewise, matrices cut by rows over
-// 2048 ranks with 8 replicas, which share the writing, and small replicated ones.
+// 2048 ranks with 8 replicas, which share the writing, and small replicated ones. The plan of a rank that loads alone.
+// restore: the same, and the plan is that of a rank that loads with all others: what it reads for whom.
 // irregular: one array in 1024 boxes without a rule, wanted in 1024 others: all of the plan.
+// growth: both plans, and what a save has on disk besides the arrays' bytes, for more and more ranks and arrays.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/exchange_plan.h"
 #include "planner/save_plan.h"
 #include "runtime/formats/index.h"
+#include "runtime/formats/shard.h"
 
 namespace cairn {
 namespace {
@@ -34,6 +38,14 @@ Cuts Even(uint64_t parts, uint64_t length) {
 // Rows for 16384 = 2^14 and 12288 = 3 * 2^12 ranks alike.
 constexpr int64_t kRows = 3 << 14;
 
+struct World {
+  uint32_t saved_ranks = 16384, wanted_ranks = 12288, arrays = 10000;
+  std::string Name() const {
+    return std::to_string(saved_ranks) + " to " + std::to_string(wanted_ranks) + " ranks, " +
+           std::to_string(arrays) + " arrays";
+  }
+};
+
 GridTable Rules(uint32_t ranks, uint32_t arrays) {
   GridTable grids;
   const uint32_t shards = ranks / 8;
@@ -46,76 +58,117 @@ GridTable Rules(uint32_t ranks, uint32_t arrays) {
   return grids;
 }
 
-Result<std::string> SavedIndexBytes() {
-  constexpr uint32_t kRanks = 16384, kArrays = 10000;
+struct OnDisk {
+  std::string index;
+  uint64_t headers_bytes = 0;  // of all files
+};
+
+Result<OnDisk> Save(const World& world) {
   Layout layout;
-  layout.world_size = kRanks;
-  layout.grids = Rules(kRanks, kArrays);
-  for (uint32_t a = 0; a < kArrays; ++a) {
+  layout.world_size = world.saved_ranks;
+  layout.grids = Rules(world.saved_ranks, world.arrays);
+  for (uint32_t a = 0; a < world.arrays; ++a) {
     layout.arrays.push_back({"optim.state.model.layers." + std::to_string(a / 4) + ".attention.wq.weight." +
                                  std::to_string(a % 4),
                              a % 2 == 0 ? DType::kF32 : DType::kBF16, false,
                              Grid(layout.grids, a % 4).shape()});
   }
   CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(layout));
+  // Headers differ by a few digits from rank to rank: one in the middle stands for all.
+  std::vector<ShardTensor> tensors;
+  for (const WriteBox& box : plan.BoxesOf(world.saved_ranks / 2))
+    tensors.push_back({layout.arrays[box.array].name, layout.arrays[box.array].dtype, box.box});
+  CAIRN_ASSIGN_OR_RETURN(const ShardLayout shard, LayOutShard(tensors));
   Index index;
-  index.world_size = kRanks;
-  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+  index.world_size = world.saved_ranks;
+  for (uint32_t rank = 0; rank < world.saved_ranks; ++rank) {
     const std::vector<uint64_t> files = plan.FilesOf(rank).data_bytes;
     index.files.push_back({rank + 1, (uint64_t{1} << 21) + files.at(0), {}});
   }
-  index.saved = {layout.arrays, {}, layout.grids, kRanks, plan.min_split_bytes(), FilesOf(index.files)};
-  return EncodeIndex(index);
+  index.saved = {layout.arrays,       {}, layout.grids, world.saved_ranks, plan.min_split_bytes(),
+                 FilesOf(index.files)};
+  CAIRN_ASSIGN_OR_RETURN(std::string bytes, EncodeIndex(index));
+  return OnDisk{std::move(bytes), shard.header.size() * index.files.size()};
 }
 
-Result<size_t> PlanOneRank(const std::string& bytes, const GridTable& wanted_grids, uint32_t rank) {
+// A rank that loads alone: which ranges of which files it reads.
+Result<size_t> PlanAlone(const std::string& bytes, const Layout& layout, uint32_t rank) {
   CAIRN_ASSIGN_OR_RETURN(const Index index, DecodeIndex(bytes));
   std::vector<WantedBox> wanted;
   for (uint32_t a = 0; a < index.saved.arrays.size(); ++a) {
-    const Grid grid(wanted_grids, wanted_grids.rule_of[a]);
+    const Grid grid(layout.grids, layout.grids.rule_of[a]);
     wanted.push_back({a, grid.BoxAt(*grid.DigitsOf(rank))});
   }
   CAIRN_ASSIGN_OR_RETURN(const LoadPlan plan, PlanLoad(index.saved, wanted));
   return plan.ranges.size();
 }
 
-// What a rank of a restore computes: which blocks it reads, and what it hands to whom.
-Result<size_t> PlanOneShare(const std::string& bytes, const GridTable& wanted_grids, uint32_t ranks,
-                            uint32_t rank) {
+// A rank of a restore: which blocks it reads, what it hands to whom, and what it gets.
+Result<size_t> PlanTogether(const std::string& bytes, const Layout& layout, uint32_t rank) {
   CAIRN_ASSIGN_OR_RETURN(const Index index, DecodeIndex(bytes));
   CAIRN_ASSIGN_OR_RETURN(const SavedIndex saved, SavedIndex::Make(index.saved));
-  const Layout layout{ranks, index.saved.arrays, {}, wanted_grids};
   const LayoutIndex wanted(layout);
   std::vector<uint32_t> same(index.saved.arrays.size());
   std::iota(same.begin(), same.end(), 0u);
   CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange({saved, wanted, same}, rank));
-  return plan.reads.size();
+  return plan.reads.size() + plan.receipts.size();
 }
 
-int Regular(int rounds) {
-  const auto bytes = SavedIndexBytes();
-  if (!bytes.ok()) return Fail(bytes.status());
-  const GridTable wanted = Rules(12288, 10000);
+using PlanOneRank = Result<size_t>(const std::string& index, const Layout& layout, uint32_t rank);
+
+Result<double> Seconds(PlanOneRank plan_rank, const std::string& index, const Layout& layout, int round) {
+  const uint32_t rank = 7919 * static_cast<uint32_t>(round + 1) % layout.world_size;
+  const auto start = Clock::now();
+  const auto planned = plan_rank(index, layout, rank);
+  const std::chrono::duration<double> took = Clock::now() - start;
+  if (!planned.ok()) return planned.status();
+  if (*planned == 0) return Status(Code::kInternal, "rank " + std::to_string(rank) + " loads nothing");
+  return took.count();
+}
+
+// The arrays are known to all: only their shares of them are of interest.
+Layout Wanted(const World& world) {
+  return {
+      world.wanted_ranks, std::vector<ArraySpec>(world.arrays), {}, Rules(world.wanted_ranks, world.arrays)};
+}
+
+int Regular(PlanOneRank plan_rank, int rounds) {
+  const World world;
+  const auto saved = Save(world);
+  if (!saved.ok()) return Fail(saved.status());
+  const Layout wanted = Wanted(world);
   for (int round = 0; round < rounds; ++round) {
-    const auto start = Clock::now();
-    const auto ranges = PlanOneRank(*bytes, wanted, 7919 * static_cast<uint32_t>(round + 1) % 12288);
-    const std::chrono::duration<double> took = Clock::now() - start;
-    if (!ranges.ok()) return Fail(ranges.status());
-    std::printf(
-        "{\"workload\": \"16384 to 12288 ranks, 10000 arrays\", \"ours_s\": %.9f, \"index_bytes\": %zu, "
-        "\"ranges\": %zu}\n",
-        took.count(), bytes->size(), *ranges);
+    const auto seconds = Seconds(plan_rank, saved->index, wanted, round);
+    if (!seconds.ok()) return Fail(seconds.status());
+    std::printf("{\"workload\": \"%s\", \"ours_s\": %.9f, \"index_bytes\": %zu}\n", world.Name().c_str(),
+                *seconds, saved->index.size());
   }
-  for (int round = 0; round < rounds; ++round) {
-    const auto start = Clock::now();
-    const auto ranges = PlanOneShare(*bytes, wanted, 12288, 7919 * static_cast<uint32_t>(round + 1) % 12288);
-    const std::chrono::duration<double> took = Clock::now() - start;
-    if (!ranges.ok()) return Fail(ranges.status());
-    std::printf(
-        "{\"workload\": \"16384 to 12288 ranks, 10000 arrays, shared\", \"ours_s\": %.9f, \"index_bytes\": "
-        "%zu, "
-        "\"ranges\": %zu}\n",
-        took.count(), bytes->size(), *ranges);
+  return 0;
+}
+
+int Growth(int rounds) {
+  std::vector<World> worlds;
+  for (const uint32_t ranks : {32, 256, 2048, 16384}) worlds.push_back({ranks, ranks / 4 * 3, 10000});
+  for (const uint32_t arrays : {100, 1000, 100000}) worlds.push_back({2048, 1536, arrays});
+  for (const World& world : worlds) {
+    const auto saved = Save(world);
+    if (!saved.ok()) return Fail(saved.status());
+    const Layout wanted = Wanted(world);
+    std::printf("{\"workload\": \"%s\", \"index_bytes\": %zu, \"files\": %u, \"headers_bytes\": %llu",
+                world.Name().c_str(), saved->index.size(), world.saved_ranks,
+                static_cast<unsigned long long>(saved->headers_bytes));
+    for (const auto& [name, plan_rank] :
+         {std::pair("alone_s", &PlanAlone), std::pair("together_s", &PlanTogether)}) {
+      std::printf(", \"%s\": [", name);
+      for (int round = 0; round < rounds; ++round) {
+        const auto seconds = Seconds(*plan_rank, saved->index, wanted, round);
+        if (!seconds.ok()) return Fail(seconds.status());
+        std::printf("%s%.9f", round > 0 ? ", " : "", *seconds);
+      }
+      std::printf("]");
+    }
+    std::printf("}\n");
+    std::fflush(stdout);
   }
   return 0;
 }
@@ -168,8 +221,10 @@ int Irregular(int rounds) {
 int main(int argc, char** argv) {
   const std::string kind = argc == 3 ? argv[1] : "";
   const int rounds = argc == 3 ? std::atoi(argv[2]) : 0;
-  if (rounds > 0 && kind == "regular") return cairn::Regular(rounds);
+  if (rounds > 0 && kind == "regular") return cairn::Regular(cairn::PlanAlone, rounds);
+  if (rounds > 0 && kind == "restore") return cairn::Regular(cairn::PlanTogether, rounds);
+  if (rounds > 0 && kind == "growth") return cairn::Growth(rounds);
   if (rounds > 0 && kind == "irregular") return cairn::Irregular(rounds);
-  std::fprintf(stderr, "usage: bench_plan regular|irregular ROUNDS\n");
+  std::fprintf(stderr, "usage: bench_plan regular|restore|irregular|growth ROUNDS\n");
   return 2;
 }
