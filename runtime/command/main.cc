@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   AddExport(&app, &invocation);
   AddFork(&app, &invocation);
   AddImport(&app, &invocation);
+  AddPlan(&app, &invocation);
   AddTag(&app, &invocation);
   AddPins(&app, &invocation);
   AddPrune(&app, &invocation);

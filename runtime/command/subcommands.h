@@ -15,6 +15,7 @@ void AddExport(CLI::App* app, Invocation* invocation);
 void AddFork(CLI::App* app, Invocation* invocation);
 void AddImport(CLI::App* app, Invocation* invocation);
 void AddTag(CLI::App* app, Invocation* invocation);
+void AddPlan(CLI::App* app, Invocation* invocation);
 void AddPins(CLI::App* app, Invocation* invocation);
 void AddPrune(CLI::App* app, Invocation* invocation);
 void AddRuns(CLI::App* app, Invocation* invocation);

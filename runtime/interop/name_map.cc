@@ -13,8 +13,9 @@ size_t Stars(const std::string& text) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '*'));
 }
 
-// What the star of `pattern` stands for in `name` ("" where it has none); nothing = it does not fit.
-std::optional<std::string> Fit(const std::string& pattern, const std::string& name) {
+}  // namespace
+
+std::optional<std::string> FitPattern(const std::string& pattern, const std::string& name) {
   const size_t star = pattern.find('*');
   if (star == std::string::npos) return pattern == name ? std::optional<std::string>("") : std::nullopt;
   const size_t tail = pattern.size() - star - 1;
@@ -24,8 +25,6 @@ std::optional<std::string> Fit(const std::string& pattern, const std::string& na
   }
   return name.substr(star, name.size() - star - tail);
 }
-
-}  // namespace
 
 Result<NameMap> NameMap::Parse(std::string_view text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -45,7 +44,7 @@ Result<NameMap> NameMap::Parse(std::string_view text) {
 
 std::optional<std::string> NameMap::Map(const std::string& name) const {
   for (const Rule& rule : rules_) {
-    const std::optional<std::string> star = Fit(rule.from, name);
+    const std::optional<std::string> star = FitPattern(rule.from, name);
     if (!star) continue;
     if (!rule.to) return std::nullopt;
     std::string to = *rule.to;

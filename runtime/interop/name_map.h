@@ -17,6 +17,9 @@
 
 namespace cairn {
 
+// What the * of `pattern` stands for in `name` ("" where it has none); nothing = it does not fit. At most one *.
+std::optional<std::string> FitPattern(const std::string& pattern, const std::string& name);
+
 class NameMap {
  public:
   // kInvalid with what is wrong.

@@ -78,6 +78,7 @@ TEST(Reference, DescribesEveryJsonField) {
                                                     {"fork", run.path(), NewFolder()},
                                                     {"tag", run.path(), "best"},
                                                     {"pin", run.path()},
+                                                    {"plan", run.path(), "--ranks", "2"},
                                                     {"prune", run.path()},
                                                     {"why", run.path()},
                                                     {"runs"},
