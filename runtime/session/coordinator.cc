@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "runtime/session/members.h"
+#include "runtime/session/restore_leader.h"
 #include "runtime/staging/memory_room.h"
 
 namespace cairn {
@@ -74,9 +76,7 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
                            OnClerk([this, then = std::move(then)](Keeper&) { OnLoop(then); });
                          }}),
       keeper_(boot, session,
-              {links_.log, links_.mailbox, [this](int rank, const Order& order) { SendOrder(rank, order); },
-               [this](const Order& order) { SendOrder(kAllRanks, order); },
-               [this](const Identity& holder) {
+              {links_.log, [this](const Identity& holder) {
                  auto answer = std::make_shared<std::promise<HolderInSlurm>>();
                  auto future = answer->get_future();
                  if (holder.job.empty() || holder.cluster != boot_.identity.cluster)
@@ -120,8 +120,11 @@ void Coordinator::LeadOpen() {
 
 void Coordinator::LeadRestore(const MatchOptions& match) {
   OnClerk([this, match](Keeper& keeper) {
-    const Order order = keeper.Restore(match);
-    OnLoop([this, order, before = keeper.restored_before()] {
+    Members members(boot_.world_size,
+                    {links_.mailbox, [this](int rank, const Order& order) { SendOrder(rank, order); },
+                     [this](const Order& order) { SendOrder(kAllRanks, order); }});
+    const Order order = RestoreLeader(boot_, match, members, keeper).Lead();
+    OnLoop([this, order, before = keeper.BeginOfLifeBefore()] {
       restored_before_ = before;
       // The machine must be there before the first request of a member that goes on.
       if (order.kind == Order::kProceed) StartSaving(order);

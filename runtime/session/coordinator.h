@@ -20,6 +20,7 @@
 #include "runtime/session/ending.h"
 #include "runtime/session/host_link.h"
 #include "runtime/session/keeper.h"
+#include "runtime/session/mailbox.h"
 #include "runtime/session/protocol.h"
 #include "runtime/session/save_costs.h"
 #include "runtime/session/save_interval.h"

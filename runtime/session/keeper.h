@@ -1,20 +1,14 @@
-// Keeper: the leader's hand on the run's directory: claims it, leads the restore, commits and prunes. The session's order of these is in
-// runtime/session/coordinator.h.
+// Keeper: the leader's hand on the run's directory: claims it, commits what the members have written into it, and prunes. The session's order
+// of these is in runtime/session/coordinator.h.
 //
-// How a snapshot is rescued that an earlier life of the run staged on all ranks and did not make durable:
-//   1. Each node's first rank lists the slots that dead ranks of this job left there (staging/leftovers.h); the others report their node.
-//   2. The keeper looks for the newest snapshot that is complete, on the run's line (its life's epoch: catalog/checkpoints.cc) and newer than
-//      the newest good checkpoint (session/local_snapshot.h).
-//   3. It reads the layout under which the snapshot was taken from one of the nodes, and makes an attempt of this epoch.
-//   4. The ranks of the nodes that hold them write the images into it, as in a drain, and report the records.
-//   5. It is committed like any other save. Its parent, and so this epoch's, is the checkpoint before it; the parent is published only then:
-//      an epoch that died before has published nothing, is passed by, and the snapshot is still on the line.
-//   6. All load it as the newest checkpoint. What lies on a rank's own node is read from memory.
-//   7. When the restore has ended well, on whatever checkpoint, and the parent is published, the leftovers of the run are off the line or
-//      durable: every node removes its own. If anything stops before, they stay for the next life.
+//   1. Open claims the next epoch (session/life.h). Where that is not possible, and nothing is at stake, each Prepare tries again.
+//   2. GoOnFrom: the restore (session/restore_leader.h) has settled from which checkpoint this life goes on; the epoch publishes it as its
+//      parent. Only then may it save.
+//   3. A save: Prepare makes the attempt's folder, the members write into it, Commit makes it a checkpoint (catalog/commit.h) or Abandon
+//      removes it; then Prune.
+//   4. Finish names the last checkpoint of the run; Close gives the directory up.
 //
-// Everything here blocks on the directory, and the restore on the other members; one thread (the clerk). It talks to the members through the
-// functions given to it, and to the log.
+// Everything here blocks on the directory; one thread (the clerk).
 #ifndef CAIRN_RUNTIME_SESSION_KEEPER_H_
 #define CAIRN_RUNTIME_SESSION_KEEPER_H_
 
@@ -33,8 +27,6 @@
 #include "runtime/log/log.h"
 #include "runtime/session/bootstrap.h"
 #include "runtime/session/life.h"
-#include "runtime/session/local_snapshot.h"
-#include "runtime/session/mailbox.h"
 #include "runtime/session/protocol.h"
 #include "runtime/session/state.h"
 
@@ -53,13 +45,24 @@ struct SaveReport {
   int64_t hurried_drain_ns = 0;
 };
 
+// A checkpoint that this life has made.
+struct Published {
+  std::string name;
+  Manifest manifest;
+};
+
+// What a life goes on from.
+struct Beginning {
+  State state;             // what all members registered
+  Index index;             // of every save of it, but for the files' roots
+  std::string checkpoint;  // that all have loaded; "" = none
+  std::string parent;      // this epoch's: the checkpoint, or what was the newest before it was rescued
+};
+
 class Keeper {
  public:
   struct Links {
     Log* log = nullptr;
-    Mailbox* mailbox = nullptr;
-    std::function<void(int rank, const Order& order)> send;
-    std::function<void(const Order& order)> broadcast;
     std::function<HolderInSlurm(const Identity& holder)> ask_slurm;  // blocking, bounded
   };
 
@@ -68,14 +71,26 @@ class Keeper {
   // For cairn_open. Not owning the directory is no error as long as nothing in it is at stake: the job runs, and each save tries again.
   Opened Open();
 
-  // For cairn_restore: collects the members' shares, offers them checkpoints from the newest on until all have loaded one, and returns the
-  // last order (kProceed or kStop), which the caller sends to all. `match`: as the program asks. Restart rules: docs/design/restore.md.
-  Order Restore(MatchOptions match);
+  Log& log() const { return *links_.log; }
+  // Null while it cannot be read; there, yet not owned: epoch() is nothing.
+  const RunDirectory* directory() const { return directory_ ? &*directory_ : nullptr; }
+  std::optional<uint32_t> epoch() const;
+
+  void GoOnFrom(Beginning beginning);
+  bool parent_published() const { return parent_published_; }
+
+  // The step at which the life before this one began, where this one is its requeue. Known once this life may save.
+  std::optional<int64_t> BeginOfLifeBefore() const;
 
   // For agreement::Prepare, Commit and Finish.
   Result<std::string> Prepare(int64_t step);
   Result<SaveReport> Commit(const agreement::Commit& save);
   Status Finish();
+
+  // As Commit, of an attempt whose files are there: `records` by rank of the life that staged it, `state` what that had registered. Of
+  // `manifest` the caller fills label, trigger, parent and tag.
+  Result<Published> Publish(Index index, const std::vector<MemberRecord>& records, const State& state,
+                            Manifest manifest);
 
   void Abandon();  // the attempt that was prepared, when its save was dropped
   void Prune();
@@ -86,30 +101,12 @@ class Keeper {
   void Journal(std::string_view event, const Fields& fields = {});
   static std::string Quote(std::string_view text);  // as a JSON text
 
-  // The step at which the life before this one began, where this one is its requeue; known after Restore.
-  std::optional<int64_t> restored_before() const { return restored_before_; }
-
  private:
+  Result<std::optional<Origin>> OriginOfNewRun() const;
   Status Own();
   ControlPoint Control() const;
+  void CompareRoom() const;
   Status PublishParent();
-  void LookBack();
-  Status MergeShares();  // into state_ and described_, and to all members
-  Result<std::vector<Inventory>> CollectInventories();
-  // Sends each member its order and waits for what all report. The first that fails ends the round for
-  // all. The worst of their outcomes: damage counts less than what proves nothing, and more than what follows from another one's failure.
-  Result<std::vector<Outcome>> Ask(const std::function<Order(int rank)>& order_for,
-                                   std::chrono::nanoseconds bound);
-  Result<std::optional<Origin>> OriginOfNewRun() const;
-  Result<Order> Choose(const RunDirectory& dir);
-  Result<Order> BeginFrom(const Origin& origin);
-  void CompareRoom();
-  Result<Order> Offer(const LoadedCheckpoint& checkpoint);
-  Result<std::string> Rescue(const LocalSnapshot& local, const std::string& parent);
-  Result<Manifest> Publish(Index index, const std::vector<MemberRecord>& records, const State& state,
-                           Manifest manifest);
-  Status PrepareAll();
-  void PassOver(const RunDirectory& dir, const std::string& name, const Status& why);
   Status OwnLate();
 
   const Bootstrap& boot_;
@@ -118,26 +115,14 @@ class Keeper {
   const std::string claim_;     // marks the epochs that we claimed, also in a try that failed later
   std::unique_ptr<Life> life_;  // nothing while the directory cannot be owned
   std::optional<RunDirectory> directory_;  // readable, owned or not
-  std::vector<Inventory> inventories_;     // by rank; what earlier lives left on the nodes
-  // The snapshot that this life made durable before it loaded it.
-  struct Rescued {
-    std::string name;    // the checkpoint that it has become, of this epoch
-    std::string parent;  // what its own life would have called its last checkpoint: this epoch's parent
-    LocalSnapshot local;
-  };
-  std::optional<Rescued> rescued_;
   State state_;
-  MatchOptions match_;                 // of the restore
   std::optional<Index> described_;     // the index of every save, but for the files' roots
-  std::optional<std::string> parent_;  // decided by Restore
+  std::optional<std::string> parent_;  // from GoOnFrom on
   bool parent_published_ = false;
   Status too_late_;  // why the directory must not be owned any more
-  std::optional<int64_t> restored_before_;
-  uint32_t rounds_ = 0;  // of Ask
   std::optional<Attempt> attempt_;
   std::string newest_;  // checkpoint that this life loaded or committed; "" = none
   LeaseWatch leases_;
-  bool room_compared_ = false;
 };
 
 }  // namespace cairn

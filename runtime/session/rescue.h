@@ -1,5 +1,5 @@
 // RescueShare: one member's own side of a rescue: writes images that dead ranks left on this node into an attempt of this life. The leader's
-// side, and why it is done, is in keeper.h.
+// side, and why it is done, is in rescue_leader.h.
 #ifndef CAIRN_RUNTIME_SESSION_RESCUE_H_
 #define CAIRN_RUNTIME_SESSION_RESCUE_H_
 

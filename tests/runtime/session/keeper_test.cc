@@ -7,6 +7,7 @@
 
 #include "runtime/catalog/marks.h"
 #include "runtime/formats/names.h"
+#include "runtime/session/restore_leader.h"
 #include "tests/runtime/session/one_rank.h"
 
 namespace cairn {
@@ -33,11 +34,6 @@ class KeeperTest : public ::testing::Test {
     life->boot.node = "n1";
     Keeper::Links links;
     links.log = &log_;
-    links.mailbox = &life->mailbox;
-    links.send = [mailbox = &life->mailbox](int rank, const Order&) {
-      mailbox->Put({rank, Outcome::kType, EncodeSessionMessage(Outcome())});
-    };
-    links.broadcast = [](const Order&) {};
     links.ask_slurm = [](const Identity&) { return HolderInSlurm::kGone; };
     life->keeper = std::make_unique<Keeper>(life->boot, "test", links);
     life->opened = life->keeper->Open();
@@ -47,7 +43,12 @@ class KeeperTest : public ::testing::Test {
   Order Restore(Life& life) {
     life.mailbox.Put({0, Inventory::kType, EncodeSessionMessage(Inventory{.node = "n1"})});
     life.mailbox.Put({0, kShareMessage, EncodeShare(rank_.items)});
-    Order order = life.keeper->Restore({});
+    Members members(1, {&life.mailbox,
+                        [&life](int rank, const Order&) {
+                          life.mailbox.Put({rank, Outcome::kType, EncodeSessionMessage(Outcome())});
+                        },
+                        [](const Order&) {}});
+    Order order = RestoreLeader(life.boot, {}, members, *life.keeper).Lead();
     EXPECT_EQ(order.kind, Order::kProceed) << order.status.message();
     return order;
   }

@@ -1,0 +1,340 @@
+#include "runtime/session/restore_leader.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "planner/save_plan.h"
+#include "runtime/catalog/marks.h"
+#include "runtime/catalog/retention.h"
+#include "runtime/session/partner.h"
+#include "runtime/session/strikes.h"
+#include "runtime/staging/image_plan.h"
+#include "runtime/staging/memory_room.h"
+
+namespace cairn {
+namespace {
+
+// A restore moves at the speed of the file system; a member that hangs is found by its heartbeat, not by this.
+constexpr std::chrono::hours kLoadBound{24};
+
+std::string Joined(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += "\n  " + line;
+  return out;
+}
+
+// " allow …," with the setting that would, or nothing where none would.
+std::string HowToAllow(uint32_t match, bool helps) {
+  if (!helps) return "";
+  std::string value;
+  if ((match & kAllowMissing) != 0) value += "allow-missing";
+  if ((match & kAllowExtra) != 0) value += value.empty() ? "allow-extra" : ",allow-extra";
+  return " allow the difference by --checkpoint-match=" + value + ",";
+}
+
+}  // namespace
+
+Order RestoreLeader::Lead() {
+  Result<Order> order = Restore();
+  return order.ok() ? *std::move(order) : Order{.kind = Order::kStop, .status = order.status()};
+}
+
+Result<Order> RestoreLeader::Restore() {
+  CAIRN_ASSIGN_OR_RETURN(inventories_, members_.Inventories());
+  CAIRN_RETURN_IF_ERROR(MergeShares());
+
+  Order order{.kind = Order::kProceed};
+  const bool start_over = boot_.settings.resume == Resume::kNever && boot_.first_life;
+  if (const RunDirectory* dir = keeper_.directory(); dir != nullptr && !start_over) {
+    CAIRN_ASSIGN_OR_RETURN(order, Choose(*dir));
+    if (order.restored && !state_.tables.empty()) {
+      members_.TellAll(Order{.kind = Order::kShare});
+      CAIRN_RETURN_IF_ERROR(MergeShares());
+    }
+  } else if (boot_.known_to_save) {
+    return Status(Code::kNotFound, "an earlier life of this job has saved in " + boot_.settings.dir +
+                                       ", which cannot be used now: is a mount missing?");
+  } else if (boot_.settings.resume == Resume::kRequire && boot_.first_life) {
+    return Status(Code::kNotFound,
+                  "--checkpoint-resume=require: " + boot_.settings.dir + " holds no checkpoint");
+  }
+  const std::string parent = rescued_ && rescued_->name == loaded_ ? rescued_->parent : loaded_;
+  keeper_.GoOnFrom({state_, std::move(index_), loaded_, parent});
+  CAIRN_RETURN_IF_ERROR(PrepareAll());
+  if (!order.restored)
+    log_.Info("starting at step 0", start_over ? " (--checkpoint-resume=never)" : ": nothing to restore");
+  keeper_.Journal("restore", {{"checkpoint", Keeper::Quote(loaded_)},
+                              {"step", std::to_string(order.step)},
+                              {"world_size", std::to_string(boot_.world_size)}});
+  return order;
+}
+
+Status RestoreLeader::MergeShares() {
+  CAIRN_ASSIGN_OR_RETURN(state_, members_.Shares());
+  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(state_.layout));
+  CAIRN_ASSIGN_OR_RETURN(index_, DescribeSave(state_.layout, plan));
+  members_.TellAll(Order{.kind = Order::kLayout, .state = EncodeState(state_)});
+  return OkStatus();
+}
+
+// Memory for the saves of this life: after the load, when the program's own memory is in use and what earlier lives left is not any more.
+Status RestoreLeader::PrepareAll() {
+  const std::string run_id = keeper_.epoch() ? keeper_.directory()->info().id : "";
+  const bool left = std::any_of(inventories_.begin(), inventories_.end(),
+                                [](const Inventory& i) { return !i.slots.empty(); });
+  if (left && keeper_.parent_published()) {
+    CAIRN_RETURN_IF_ERROR(
+        members_.Ask([&](int) { return Order{.kind = Order::kForget, .run_id = run_id}; }, Members::kBound)
+            .status());
+  }
+  std::vector<int> partners(inventories_.size(), -1);
+  if (boot_.settings.partner) {
+    std::vector<std::string> nodes;
+    for (const Inventory& inventory : inventories_) nodes.push_back(inventory.node);
+    partners = PartnersOf(nodes);
+    if (partners.front() < 0) log_.Info("no partner copies: all ranks are on one node");
+  }
+  for (int rank = 0; rank < boot_.world_size; ++rank) {
+    Order order{.kind = Order::kPrepare, .run_id = run_id, .partner = partners[static_cast<size_t>(rank)]};
+    for (uint32_t ward = 0; ward < partners.size(); ++ward) {
+      if (partners[ward] == rank) order.wards.push_back(ward);
+    }
+    members_.Tell(rank, order);
+  }
+  std::string warning;  // of the first rank that has one, for all of them
+  int warned = 0;
+  for (int rank = 0; rank < boot_.world_size; ++rank) {
+    CAIRN_ASSIGN_OR_RETURN(const Outcome outcome, members_.Hear(rank));
+    if (!outcome.warning.empty() && warned++ == 0)
+      warning = "rank " + std::to_string(rank) + ": " + outcome.warning;
+    if (outcome.status.ok()) continue;
+    const std::string why = "rank " + std::to_string(rank) + " cannot be saved: " + outcome.status.message();
+    if (boot_.settings.require) return {outcome.status.code(), why};
+    log_.Warn(why);
+  }
+  if (warned > 1) warning += ". So it is with " + std::to_string(warned - 1) + " more ranks";
+  if (warned > 0) log_.Warn(warning);
+  return OkStatus();
+}
+
+Result<Order> RestoreLeader::Choose(const RunDirectory& dir) {
+  CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(dir));
+  CAIRN_ASSIGN_OR_RETURN(const bool finished, IsFinished(dir, listing));
+  const Settings& settings = boot_.settings;
+  const bool exact = settings.resume == Resume::kStep && boot_.first_life;
+  const uint32_t epoch = keeper_.epoch().value_or(std::numeric_limits<uint32_t>::max());
+  const std::vector<Checkpoint> candidates = Candidates(listing);
+  std::optional<LocalSnapshot> local =
+      NewestLocal(inventories_, dir.info().id, [&](const LocalSnapshot& snapshot) {
+        return listing.OnLine(snapshot.epoch, snapshot.step) &&
+               (!exact || snapshot.step == settings.resume_step);
+      });
+  const auto newer_than = [](const LocalSnapshot& snapshot, const Checkpoint& checkpoint) {
+    return std::tie(snapshot.epoch, snapshot.step) > std::tie(checkpoint.id.epoch, checkpoint.id.step);
+  };
+  if (local && !keeper_.epoch()) {
+    log_.Warn("step ", local->step,
+              " lies staged in the memory of the nodes, but cannot be taken from there: ", dir.path(),
+              " cannot be written");
+    local.reset();
+  }
+  for (auto next = candidates.begin();;) {
+    if (local && (next == candidates.end() || newer_than(*local, *next))) {
+      const LocalSnapshot snapshot = *std::exchange(local, std::nullopt);
+      auto rescued =
+          LeadRescue(snapshot, next == candidates.end() ? "" : next->name, inventories_, members_, keeper_);
+      if (rescued.ok()) {
+        rescued_ = *std::move(rescued);
+        CAIRN_ASSIGN_OR_RETURN(std::optional<Order> order, Take(dir, rescued_->name));
+        if (order) return *std::move(order);
+      } else if (rescued.status().code() == Code::kDamage) {
+        log_.Warn("step ", snapshot.step,
+                  " lay staged in the memory of the nodes, but is damaged and passed over: ",
+                  rescued.status().message());
+      } else {
+        return rescued.status().Annotate("step " + std::to_string(snapshot.step) +
+                                         " lies staged in the memory of the nodes and could not be made "
+                                         "durable; it stays there as long as the job has its nodes");
+      }
+      continue;
+    }
+    if (next == candidates.end()) break;
+    if (!exact || next->id.step == settings.resume_step) {
+      if (!exact) CAIRN_RETURN_IF_ERROR(MayTryAgain(dir, listing, *next, epoch, settings.strikes));
+      CAIRN_ASSIGN_OR_RETURN(std::optional<Order> order, Take(dir, next->name));
+      if (order) {
+        order->finished = finished && next == candidates.begin();
+        if (order->finished)
+          log_.Info("this run is finished: its last state (step ", order->step,
+                    ") is loaded, and there is nothing left to do");
+        return *std::move(order);
+      }
+    }
+    ++next;
+  }
+  if (exact) {
+    return Status(Code::kNotFound, "--checkpoint-resume=" + std::to_string(settings.resume_step) + ": " +
+                                       dir.path() + " holds no good checkpoint of that step; `cairn ls " +
+                                       dir.path() + "` lists what it has");
+  }
+  if (const Status fresh = MayStartFresh(listing); !fresh.ok()) {
+    return Status(fresh.code(), "no good checkpoint is left in " + dir.path() + ": " + fresh.message() +
+                                    ". `cairn verify " + dir.path() +
+                                    "` says more; to start anew, give another --checkpoint-dir");
+  }
+  if (boot_.known_to_save) {
+    return Status(Code::kNotFound, "an earlier life of this job has saved in " + dir.path() +
+                                       ", which holds no checkpoint now: is a mount missing? To start anew, "
+                                       "give another --checkpoint-dir");
+  }
+  const std::optional<Origin>& origin = dir.info().origin;
+  if (listing.checkpoints.empty() && origin && !origin->checkpoint.empty()) return BeginFrom(*origin);
+  if (!settings.from.empty() && boot_.first_life) {
+    return Status(Code::kExists,
+                  "--checkpoint-from: the run in " + dir.path() +
+                      " began without it, and has saved nothing since: remove that directory, or give "
+                      "another --checkpoint-dir");
+  }
+  if (settings.resume == Resume::kRequire && boot_.first_life) {
+    return Status(Code::kNotFound, "--checkpoint-resume=require: " + dir.path() + " holds no checkpoint");
+  }
+  return Order{.kind = Order::kProceed};
+}
+
+// The first checkpoint of the run's line lies in another run's directory. Damage there is that run's to mark; this one must not begin
+// from another state than it was told to.
+Result<Order> RestoreLeader::BeginFrom(const Origin& origin) {
+  const std::string title = "this run begins from " + origin.path + "@" + origin.checkpoint;
+  const auto begin = [&]() -> Result<Order> {
+    CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, RunDirectory::OpenExisting(origin.path));
+    const BeatingLease lease(dir, origin.checkpoint);
+    CAIRN_ASSIGN_OR_RETURN(const LoadedCheckpoint checkpoint, LoadCheckpoint(dir, origin.checkpoint));
+    log_.Info(title);
+    return Offer(checkpoint);
+  };
+  auto order = begin();
+  if (order.ok()) return order;
+  return order.status().Annotate(
+      title + ", which cannot be loaded. Nothing was saved in " + boot_.settings.dir +
+      " yet: with --checkpoint-from of another checkpoint, remove that directory or "
+      "give another");
+}
+
+Result<std::optional<Order>> RestoreLeader::Take(const RunDirectory& dir, const std::string& name) {
+  auto loaded = LoadCheckpoint(dir, name);
+  Status outcome = loaded.status();
+  if (loaded.ok()) {
+    auto order = Offer(*loaded);
+    if (order.ok()) {
+      loaded_ = name;
+      return std::optional<Order>(*std::move(order));
+    }
+    outcome = order.status();
+  }
+  if (outcome.code() != Code::kDamage) return outcome;
+  PassOver(dir, name, outcome);
+  return std::optional<Order>();
+}
+
+void RestoreLeader::PassOver(const RunDirectory& dir, const std::string& name, const Status& why) {
+  log_.Warn("checkpoint ", name, " is damaged and passed over: ", why.message());
+  const Status marked = MarkDamaged(dir, name, why.message());
+  if (!marked.ok()) log_.Warn("it could not be marked: ", marked.message());
+  keeper_.Journal("damaged", {{"checkpoint", Keeper::Quote(name)}, {"why", Keeper::Quote(why.message())}});
+}
+
+// Has all members load `checkpoint`. Worst of their outcomes: a mismatch or a fault that proves nothing stops; damage falls back.
+Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint) {
+  const std::string title = checkpoint.name + " (step " + std::to_string(checkpoint.manifest.step) + ")";
+  std::vector<BlobSpec> saved_blobs;
+  for (const BlobItem& blob : checkpoint.blobs.items)
+    saved_blobs.push_back({blob.name, static_cast<int>(blob.policy)});
+  Matching matching = MatchItems(checkpoint.index.saved.arrays, saved_blobs, state_, match_);
+  if (!matching.refused.empty()) {
+    return Status(Code::kMismatch,
+                  "checkpoint " + title + " and the program differ:" + Joined(matching.refused) +
+                      "\nThe checkpoint is unchanged and good. Run the program that made it," +
+                      HowToAllow(matching.curable | match_.allowed, matching.curable != 0) +
+                      " or start anew with another "
+                      "--checkpoint-dir (or, at the job's first life, --checkpoint-resume=never)");
+  }
+  Order load{.kind = Order::kLoad,
+             .path = checkpoint.path,
+             .index_hash = checkpoint.manifest.index_hash,
+             .differences = std::move(matching.differences)};
+  const bool same_world = checkpoint.manifest.world_size == static_cast<uint32_t>(boot_.world_size);
+  std::vector<std::string> reset;
+  for (const BlobItem& blob : checkpoint.blobs.items) {
+    const auto name = matching.blobs.find(blob.name);
+    if (name == matching.blobs.end()) continue;
+    if (blob.policy == BlobPolicy::kMerge) {
+      for (const auto& bytes : blob.by_rank) load.merged_blobs[name->second].push_back(bytes.value_or(""));
+      continue;
+    }
+    if (same_world) continue;
+    if (blob.policy == BlobPolicy::kRefuse) {
+      return Status(Code::kMismatch,
+                    "blob \"" + blob.name + "\" of checkpoint " + title + " belongs to " +
+                        std::to_string(checkpoint.manifest.world_size) +
+                        " ranks and its policy is to refuse another number (" +
+                        std::to_string(boot_.world_size) +
+                        " now). Run with as many ranks as then, or register it with another policy");
+    }
+    std::erase_if(load.differences, [&](const ItemDifference& d) { return d.name == name->second; });
+    load.differences.push_back({ItemDifference::kReset, name->second, blob.name});
+    reset.push_back(name->second);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const auto order_for = [&](int rank) {
+    Order order = load;
+    if (rescued_ && rescued_->name == checkpoint.name)
+      order.sources = SourcesOn(rescued_->local, inventories_[static_cast<size_t>(rank)].node);
+    for (const BlobItem& blob : checkpoint.blobs.items) {
+      if (!same_world) break;
+      const auto name = matching.blobs.find(blob.name);
+      const auto& bytes = blob.by_rank[static_cast<size_t>(rank)];
+      if (bytes && name != matching.blobs.end() && blob.policy != BlobPolicy::kMerge)
+        order.blobs.emplace(name->second, *bytes);
+    }
+    return order;
+  };
+  auto outcomes = members_.Ask(order_for, kLoadBound);
+  if (outcomes.status().code() == Code::kUnavailable) {
+    log_.Warn("the ranks cannot hand data to each other (", outcomes.status().message(),
+              "); each reads all that it needs instead");
+    load.exchange = false;
+    outcomes = members_.Ask(order_for, kLoadBound);
+  }
+  if (!outcomes.ok()) {
+    const Status& worst = outcomes.status();
+    return worst.code() == Code::kDamage
+               ? worst
+               : worst.Annotate("checkpoint " + title + " could not be loaded; it is not marked");
+  }
+  uint64_t read_bytes = 0, needed_bytes = 0;
+  for (const Outcome& outcome : *outcomes) {
+    read_bytes += outcome.read_bytes;
+    needed_bytes += outcome.needed_bytes;
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  log_.Info(
+      "resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ", FormatBytes(read_bytes),
+      " read", load.exchange ? " for " + FormatBytes(needed_bytes) + " of state" : "", " in ",
+      FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ", checkpoint.manifest.world_size,
+      checkpoint.manifest.world_size == 1 ? " rank" : " ranks", " then, ", boot_.world_size, " now");
+  if (!matching.noted.empty()) {
+    log_.Info("checkpoint and program differ, which --checkpoint-match or the program allows:",
+              Joined(matching.noted));
+  }
+  for (const std::string& name : reset)
+    log_.Info("blob \"", name, "\" is not restored: the number of ranks changed");
+  Order order{.kind = Order::kProceed, .restored = true};
+  order.step = checkpoint.manifest.step;
+  order.label = checkpoint.manifest.label;
+  order.world_size_saved = checkpoint.manifest.world_size;
+  return order;
+}
+
+}  // namespace cairn

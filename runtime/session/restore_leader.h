@@ -1,0 +1,68 @@
+// RestoreLeader: leads the restore of a life: which checkpoint all load, and what stops them. The rules are in docs/design/restore.md.
+//
+//   1. All members say what they found on their nodes, then share their items. Merged, they are the layout of this life; all get it.
+//   2. The candidates are offered from the newest on: a snapshot that was staged by all and never became durable is made so first
+//      (session/rescue_leader.h); the checkpoint is loaded by all in one round (session/members.h). What is damaged is marked, and the next
+//      one is offered; whatever else goes wrong stops all.
+//      Where there are tables, whose rows are dealt out with the load, all share their items again.
+//   3. The keeper goes on from it: this epoch's parent is published.
+//   4. The nodes forget what earlier lives left in their memory.
+//   5. All members prepare their saves. Who cannot is said; the job goes on.
+//
+// Blocking, on the directory and on the members; the clerk's thread.
+#ifndef CAIRN_RUNTIME_SESSION_RESTORE_LEADER_H_
+#define CAIRN_RUNTIME_SESSION_RESTORE_LEADER_H_
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/catalog/checkpoints.h"
+#include "runtime/catalog/commit.h"
+#include "runtime/log/log.h"
+#include "runtime/session/bootstrap.h"
+#include "runtime/session/keeper.h"
+#include "runtime/session/matching.h"
+#include "runtime/session/members.h"
+#include "runtime/session/rescue_leader.h"
+
+namespace cairn {
+
+class RestoreLeader {
+ public:
+  // All but `match`, which is as the program asks, outlive it.
+  RestoreLeader(const Bootstrap& boot, MatchOptions match, Members& members, Keeper& keeper)
+      : boot_(boot), match_(std::move(match)), members_(members), keeper_(keeper), log_(keeper.log()) {
+    match_.allowed = boot.settings.match.value_or(match_.allowed);
+  }
+
+  // Once. The last order (kProceed or kStop), which the caller sends to all.
+  Order Lead();
+
+ private:
+  Result<Order> Restore();
+  Status MergeShares();
+  Result<Order> Choose(const RunDirectory& dir);
+  Result<Order> BeginFrom(const Origin& origin);
+  // What its name says, loaded by all; nothing when it is damaged, and then marked.
+  Result<std::optional<Order>> Take(const RunDirectory& dir, const std::string& name);
+  Result<Order> Offer(const LoadedCheckpoint& checkpoint);
+  void PassOver(const RunDirectory& dir, const std::string& name, const Status& why);
+  Status PrepareAll();
+
+  const Bootstrap& boot_;
+  MatchOptions match_;
+  Members& members_;
+  Keeper& keeper_;
+  Log& log_;
+  std::vector<Inventory> inventories_;  // by rank; what earlier lives left on the nodes
+  State state_;                         // what all members registered
+  Index index_;                         // of every save of it, but for the files' roots
+  std::optional<Rescued> rescued_;
+  std::string loaded_;  // the checkpoint that all have loaded; "" = none
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_SESSION_RESTORE_LEADER_H_
