@@ -99,6 +99,21 @@ Result<Loading> FindArrays(const Order& order, const SavedLayout& saved, const S
   return loading;
 }
 
+// By position of the file: the ranks of the node that has a copy of it, where one has.
+std::vector<std::vector<uint32_t>> ReadersOf(const std::vector<ShardRecord>& files,
+                                             const std::vector<NearNode>& nodes) {
+  std::unordered_map<uint32_t, const NearNode*> node_of;
+  for (const NearNode& node : nodes) {
+    for (const uint32_t number : node.files) node_of.emplace(number, &node);
+  }
+  std::vector<std::vector<uint32_t>> readers(nodes.empty() ? 0 : files.size());
+  for (size_t i = 0; i < readers.size(); ++i) {
+    const auto it = node_of.find(files[i].number);
+    if (it != node_of.end()) readers[i] = it->second->ranks;
+  }
+  return readers;
+}
+
 Layout OnlyRank(const Layout& layout, uint32_t rank) {
   return {layout.world_size, layout.arrays, LayoutIndex(layout).PiecesOf(rank), {}};
 }
@@ -138,8 +153,8 @@ Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, Load
 
 }  // namespace
 
-Result<LoadStats> LoadShare(const Order& order, const std::map<uint32_t, std::string>& near,
-                            const State& state, Items& items, const ExchangeLinks& links) {
+Result<LoadStats> LoadShare(const Order& order, const NearCopies& near, const State& state, Items& items,
+                            const ExchangeLinks& links) {
   CAIRN_ASSIGN_OR_RETURN(const Index index,
                          ReadIndex(order.path + "/" + std::string(names::kIndex), order.index_hash));
   const auto rank = static_cast<uint32_t>(links.self.rank);
@@ -147,14 +162,16 @@ Result<LoadStats> LoadShare(const Order& order, const std::map<uint32_t, std::st
   CAIRN_ASSIGN_OR_RETURN(const SavedIndex saved, SavedIndex::Make(index.saved));
   const Layout own = order.exchange ? Layout() : OnlyRank(loading.layout, rank);
   const LayoutIndex wanted(order.exchange ? loading.layout : own);
-  CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange({saved, wanted, loading.saved_array}, rank));
+  ExchangeInput input{saved, wanted, loading.saved_array};
+  if (order.exchange) input.readers = ReadersOf(index.files, near.nodes);
+  CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange(input, rank));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<Destination> destinations, FindDestinations(plan, loading, items));
   std::vector<SourceFile> files;
   for (const ShardRecord& file : index.files) {
-    const auto copy = near.find(file.number);
+    const auto copy = near.here.find(file.number);
     files.push_back({order.path + "/" + names::Shard(file.number),
                      order.path + "/" + names::Sums(file.number), file.bytes, file.sums_root,
-                     copy == near.end() ? "" : copy->second});
+                     copy == near.here.end() ? "" : copy->second});
   }
   CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, ExecuteExchange(plan, files, destinations, links));
   for (TableLoad& table : loading.tables) CAIRN_RETURN_IF_ERROR(table.Finish(links));

@@ -14,14 +14,19 @@
 
 namespace cairn {
 
+// Copies of a checkpoint's files in the memory of the nodes. A file that a node has is read there, and handed on to the ranks of the others.
+struct NearCopies {
+  std::map<uint32_t, std::string> here;  // paths of those on this rank's node, by number
+  std::vector<NearNode> nodes;           // who has which
+};
+
 // `order`: which checkpoint, and whether the members share the reading. `state`: what all members registered; `items`: what this one did, of which
 // tables get the rows that they are due, and more room if they need it.
-// `near`: copies of shards in this node's memory, by number, which are read in the place of the checkpoint's own as long as they hold what its
-// checksums say. Of the arrays, those are loaded that `order.differences` does not say otherwise of;
-// that the index lacks one, or has it with another type or shape, is kMismatch. Errors else as ExecuteExchange. After an error the memory may
-// be partly written. Blocking; the application's thread.
-Result<LoadStats> LoadShare(const Order& order, const std::map<uint32_t, std::string>& near,
-                            const State& state, Items& items, const ExchangeLinks& links);
+// Blocks of `near` copies are read in the place of the checkpoint's own where they hold what its checksums say. Of the arrays, those are loaded
+// that `order.differences` does not say otherwise of; that the index lacks one, or has it with another type or shape, is kMismatch. Errors else
+// as ExecuteExchange. After an error the memory may be partly written. Blocking; the application's thread.
+Result<LoadStats> LoadShare(const Order& order, const NearCopies& near, const State& state, Items& items,
+                            const ExchangeLinks& links);
 
 }  // namespace cairn
 

@@ -13,6 +13,13 @@
 
 namespace cairn {
 
+// A copy of the images that one rank of an earlier life staged.
+struct LocalHolder {
+  std::string node;
+  RescueSource source;
+  std::vector<uint32_t> files;  // their numbers
+};
+
 struct LocalSnapshot {
   uint32_t epoch = 0;
   int64_t step = 0;   // the count of cairn_step calls that it holds
@@ -20,11 +27,8 @@ struct LocalSnapshot {
   uint32_t world_size = 0;
   Hash128 layout;
 
-  struct Holder {
-    std::string node;
-    RescueSource source;
-  };
-  std::vector<Holder> holders;  // one for each rank of that life, by rank
+  std::vector<std::vector<LocalHolder>>
+      holders;  // by rank of that life: its own images before its partner's copy
 
   // Where its layout can be read.
   std::string layout_node, layout_folder;
@@ -36,12 +40,20 @@ struct LocalSnapshot {
 std::optional<LocalSnapshot> NewestLocal(const std::vector<Inventory>& inventories, const std::string& run_id,
                                          const std::function<bool(const LocalSnapshot&)>& wanted);
 
+// What the nodes hold of the save of epoch `epoch` at `step`, complete or not: one copy of each rank's images, where there is one.
+std::vector<LocalHolder> HeldOf(const std::vector<Inventory>& inventories, const std::string& run_id,
+                                uint32_t epoch, int64_t step);
+
 // Who rescues what: the slots of each node dealt out to the ranks that are there now. By rank of this life, whose inventories these are.
-std::vector<std::vector<RescueSource>> DealOut(const LocalSnapshot& snapshot,
+std::vector<std::vector<RescueSource>> DealOut(const std::vector<LocalHolder>& holders,
                                                const std::vector<Inventory>& inventories);
 
-// The sources of a snapshot that lie on one node.
-std::vector<RescueSource> SourcesOn(const LocalSnapshot& snapshot, const std::string& node);
+// What lies on one node.
+std::vector<RescueSource> SourcesOn(const std::vector<LocalHolder>& holders, const std::string& node);
+
+// The nodes that have something, with all their ranks.
+std::vector<NearNode> NearNodes(const std::vector<LocalHolder>& holders,
+                                const std::vector<Inventory>& inventories);
 
 }  // namespace cairn
 

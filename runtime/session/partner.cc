@@ -34,7 +34,7 @@ Result<PartnerSlots> PartnerSlots::Make(const LocalTier& tier, const Layout& lay
   for (const uint32_t ward : wards) {
     Copy copy;
     CAIRN_ASSIGN_OR_RETURN(copy.plan, PlanImages(layout, plan, ward));
-    const std::string name = "partner" + std::to_string(ward) + ".";
+    const std::string name = std::string(kPartnerSlot) + std::to_string(ward) + ".";
     CAIRN_ASSIGN_OR_RETURN(copy.sidecar, tier.Map(name + "sidecar", kSidecarBytes, may_take));
     for (const Image& image : copy.plan.images) {
       CAIRN_ASSIGN_OR_RETURN(Mapping mapping,
@@ -71,7 +71,7 @@ Result<std::span<std::byte>> PartnerSlots::Place(int from, const BulkSubject& su
 
 Status PartnerSlots::Take(int from, const BulkSubject& subject, std::span<const std::byte> payload) {
   CAIRN_ASSIGN_OR_RETURN(Copy* const copy, Receiving(from, subject));
-  const std::string record = "partner" + std::to_string(from) + ".record";
+  const std::string record = std::string(kPartnerSlot) + std::to_string(from) + ".record";
   Sidecar sidecar(copy->sidecar.data());
   switch (subject.type) {
     case kPartnerBegin: {

@@ -35,6 +35,8 @@
 namespace cairn {
 
 inline constexpr char kPartnerPurpose[] = "partner";
+// So begin the names of the files of a copy, in the folder of the rank that holds it; then comes the ward's rank.
+inline constexpr std::string_view kPartnerSlot = "partner";
 inline constexpr uint32_t kPartnerPartBytes = 4 << 20;  // the longest payload
 
 enum PartnerMessage : uint16_t {  // BulkSubject::type; ids[0] is the save's id

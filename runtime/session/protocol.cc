@@ -65,6 +65,19 @@ std::map<std::string, std::vector<std::string>> ToMerged(const json& in) {
   return out;
 }
 
+// Something of each rank.
+json FromRanks(const std::map<uint32_t, std::string>& by_rank) {
+  json out = json::array();
+  for (const auto& [rank, bytes] : by_rank) out.push_back({rank, FromBytes(bytes)});
+  return out;
+}
+
+std::map<uint32_t, std::string> ToRanks(const json& in) {
+  std::map<uint32_t, std::string> out;
+  for (const json& r : in) out.emplace(r.at(0).get<uint32_t>(), ToBytes(r.at(1)));
+  return out;
+}
+
 template <typename Kind>
 Kind ToKind(const json& in, Kind last) {
   const int kind = in.get<int>();
@@ -86,7 +99,7 @@ json ToJson(const Inventory& m) {
   for (const LeftSlot& s : m.slots) {
     slots.push_back({s.folder, s.slot, s.id.epoch, s.id.save_id, s.id.boundary, FromHash(s.id.layout),
                      s.id.rank, s.id.world_size, s.run_id, s.stamp.label, s.stamp.count, s.stamp.final,
-                     s.has_layout});
+                     s.images, s.has_layout});
   }
   return {{"node", m.node}, {"slots", std::move(slots)}};
 }
@@ -100,7 +113,8 @@ void FromJson(const json& in, Inventory& m) {
                ToHash(s.at(5)),         s.at(6).get<uint32_t>(), s.at(7).get<uint32_t>()};
     slot.run_id = s.at(8).get<std::string>();
     slot.stamp = {s.at(9).get<int64_t>(), s.at(10).get<int64_t>(), s.at(11).get<bool>()};
-    slot.has_layout = s.at(12).get<bool>();
+    slot.images = s.at(12).get<std::vector<uint32_t>>();
+    slot.has_layout = s.at(13).get<bool>();
   }
 }
 
@@ -109,6 +123,8 @@ json ToJson(const Order& m) {
   for (const RescueSource& s : m.sources) sources.push_back({s.folder, s.slot, s.rank});
   json differences = json::array();
   for (const ItemDifference& d : m.differences) differences.push_back({d.kind, d.name, d.saved_name});
+  json near = json::array();
+  for (const NearNode& n : m.near) near.push_back({n.ranks, n.files});
   return {{"kind", m.kind},
           {"status", FromStatus(m.status)},
           {"state", FromBytes(m.state)},
@@ -119,6 +135,7 @@ json ToJson(const Order& m) {
           {"round", m.round},
           {"exchange", m.exchange},
           {"sources", std::move(sources)},
+          {"near", std::move(near)},
           {"partner", m.partner},
           {"wards", m.wards},
           {"differences", std::move(differences)},
@@ -137,6 +154,8 @@ void FromJson(const json& in, Order& m) {
   m.run_id = in.at("run").get<std::string>();
   for (const json& s : in.at("sources"))
     m.sources.push_back({s.at(0).get<std::string>(), s.at(1).get<std::string>(), s.at(2).get<uint32_t>()});
+  for (const json& n : in.at("near"))
+    m.near.push_back({n.at(0).get<std::vector<uint32_t>>(), n.at(1).get<std::vector<uint32_t>>()});
   m.partner = in.at("partner").get<int>();
   m.wards = in.at("wards").get<std::vector<uint32_t>>();
   m.index_hash = ToHash(in.at("index"));
@@ -156,18 +175,24 @@ void FromJson(const json& in, Order& m) {
 }
 
 json ToJson(const Outcome& m) {
-  json records = json::array();
-  for (const auto& [rank, record] : m.records) records.push_back({rank, FromBytes(record)});
-  return {{"status", FromStatus(m.status)}, {"warning", m.warning},          {"needed", m.needed_bytes},
-          {"read", m.read_bytes},           {"layout", FromBytes(m.layout)}, {"records", std::move(records)}};
+  return {{"status", FromStatus(m.status)},
+          {"warning", m.warning},
+          {"needed", m.needed_bytes},
+          {"read", m.read_bytes},
+          {"near", m.near_bytes},
+          {"layout", FromBytes(m.layout)},
+          {"records", FromRanks(m.records)},
+          {"damaged", FromRanks(m.damaged)}};
 }
 void FromJson(const json& in, Outcome& m) {
   m.status = ToStatus(in.at("status"));
   m.warning = in.at("warning").get<std::string>();
   m.needed_bytes = in.at("needed").get<uint64_t>();
   m.read_bytes = in.at("read").get<uint64_t>();
+  m.near_bytes = in.at("near").get<uint64_t>();
   m.layout = ToBytes(in.at("layout"));
-  for (const json& r : in.at("records")) m.records.emplace(r.at(0).get<uint32_t>(), ToBytes(r.at(1)));
+  m.records = ToRanks(in.at("records"));
+  m.damaged = ToRanks(in.at("damaged"));
 }
 
 json ToJson(const PartnerHeld& m) { return {{"id", m.save_id}, {"ward", m.ward}}; }

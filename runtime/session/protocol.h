@@ -54,6 +54,11 @@ struct RescueSource {
   uint32_t rank = 0;         // of the life that left it
 };
 
+// Ranks on one node, and the numbers of the files of which the node's memory has a copy.
+struct NearNode {
+  std::vector<uint32_t> ranks, files;  // increasing
+};
+
 // One step of a restore, from the leader.
 struct Order {
   static constexpr uint16_t kType = kOrderMessage;
@@ -62,7 +67,8 @@ struct Order {
     kShare,       // send the share once more: tables may have grown; nothing else is reported
     kShowLayout,  // report the layout of the folder `path` of this node's local tier
     kRescue,  // write the images of `sources`, saved under the layout `state`, into the attempt's folder `path`; report records
-    kLoad,    // load the checkpoint `path`, of which `sources` lie on this node too; then report an Outcome
+    kNear,  // copies of files of the checkpoint `path` lie in the memory of the nodes `near`: keep it; nothing is reported
+    kLoad,  // load the checkpoint `path`, of which `sources` lie on this node too; then report an Outcome
     kAbandon,  // some rank has failed in `round`: end it; who is still at it reports an Outcome all the same
     kForget,   // nothing that dead ranks of the run `run_id` left is needed any more: remove it, then report
     kPrepare,  // make plans and slots for the saves of this life, then report
@@ -75,6 +81,7 @@ struct Order {
   std::string path;
   std::string run_id;
   std::vector<RescueSource> sources;
+  std::vector<NearNode> near;
   int partner = -1;             // kPrepare: who keeps a copy of this rank's snapshots; −1 = nobody
   std::vector<uint32_t> wards;  // kPrepare: the ranks whose partner this one is
   Hash128 index_hash;
@@ -99,8 +106,10 @@ struct Outcome {
       warning;  // kPrepare, for the user: saves of this rank cost more than they should, or survive less
   uint64_t needed_bytes = 0;  // what the ranks need of the blocks that this one read, each byte once
   uint64_t read_bytes = 0;    // whole blocks
+  uint64_t near_bytes = 0;    // of these, from copies in the memory of the nodes
   std::string layout;         // kShowLayout
-  std::map<uint32_t, std::string> records;  // kRescue: by rank of that life, an encoded MemberRecord each
+  // kRescue, by rank of that life: an encoded MemberRecord each; or why the images are not what was saved, and nothing of them was kept.
+  std::map<uint32_t, std::string> records, damaged;
 };
 
 // A copy of a rank's snapshot is complete in the memory of its partner.

@@ -1,8 +1,12 @@
 #include "runtime/session/rescue.h"
 
+#include <unistd.h>
+
 #include <span>
+#include <string>
 
 #include "planner/save_plan.h"
+#include "runtime/formats/names.h"
 #include "runtime/session/state.h"
 
 namespace cairn {
@@ -14,32 +18,48 @@ Hash128 ContentOf(const std::vector<ShardRecord>& shards) {
   return content.Finish();
 }
 
+// Writes the images of one slot. What is damaged leaves no files behind.
+Result<MemberRecord> Write(const RescueSource& source, const Order& order, const ImagePlan& images,
+                           const Leftovers& leftovers, FileMode mode, Writer writer) {
+  CAIRN_ASSIGN_OR_RETURN(const Leftovers::Adopted adopted,
+                         leftovers.Adopt(source.folder, source.slot, images));
+  DrainControl control;
+  control.Hurry();  // nothing else runs on the node before the restore has ended
+  MemberRecord record;
+  const DrainOptions options{
+      .directory = order.path, .mode = mode, .make_engine = [writer] { return MakeWriteEngine(writer); }};
+  CAIRN_ASSIGN_OR_RETURN(record.shards, Drain(*adopted.slot, images, options, control));
+  if (adopted.sidecar.state == SlotState::kHashed && ContentOf(record.shards) != adopted.sidecar.content) {
+    for (const ShardRecord& shard : record.shards) {
+      unlink((order.path + "/" + names::Shard(shard.number)).c_str());
+      unlink((order.path + "/" + names::Sums(shard.number)).c_str());
+    }
+    return Status(Code::kDamage, "the images of rank " + std::to_string(source.rank) + " in " +
+                                     source.folder + " are not what was saved: their checksum differs");
+  }
+  record.blobs = adopted.record.blobs;
+  return record;
+}
+
 }  // namespace
 
-Result<std::map<uint32_t, std::string>> RescueShare(const Order& order, const Leftovers& leftovers,
-                                                    FileMode mode, Writer writer) {
-  std::map<uint32_t, std::string> records;
-  if (order.sources.empty()) return records;
+Status RescueShare(const Order& order, const Leftovers& leftovers, FileMode mode, Writer writer,
+                   Outcome* outcome) {
+  if (order.sources.empty()) return OkStatus();
   CAIRN_ASSIGN_OR_RETURN(const State state, DecodeState(order.state));
   CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(state.layout));
   for (const RescueSource& source : order.sources) {
     CAIRN_ASSIGN_OR_RETURN(const ImagePlan images, PlanImages(state.layout, plan, source.rank));
-    CAIRN_ASSIGN_OR_RETURN(const Leftovers::Adopted adopted,
-                           leftovers.Adopt(source.folder, source.slot, images));
-    DrainControl control;
-    control.Hurry();  // nothing else runs on the node before the restore has ended
-    MemberRecord record;
-    const DrainOptions options{
-        .directory = order.path, .mode = mode, .make_engine = [writer] { return MakeWriteEngine(writer); }};
-    CAIRN_ASSIGN_OR_RETURN(record.shards, Drain(*adopted.slot, images, options, control));
-    if (adopted.sidecar.state == SlotState::kHashed && ContentOf(record.shards) != adopted.sidecar.content) {
-      return Status(Code::kDamage, "the images of rank " + std::to_string(source.rank) + " in " +
-                                       source.folder + " are not what was saved: their checksum differs");
+    const auto record = Write(source, order, images, leftovers, mode, writer);
+    if (record.ok()) {
+      outcome->records.emplace(source.rank, EncodeSessionMessage(*record));
+    } else if (record.status().code() == Code::kDamage) {
+      outcome->damaged.emplace(source.rank, record.status().message());
+    } else {
+      return record.status();
     }
-    record.blobs = adopted.record.blobs;
-    records.emplace(source.rank, EncodeSessionMessage(record));
   }
-  return records;
+  return OkStatus();
 }
 
 }  // namespace cairn

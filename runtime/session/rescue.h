@@ -3,19 +3,16 @@
 #ifndef CAIRN_RUNTIME_SESSION_RESCUE_H_
 #define CAIRN_RUNTIME_SESSION_RESCUE_H_
 
-#include <map>
-#include <string>
-
 #include "runtime/session/protocol.h"
 #include "runtime/staging/drain.h"
 #include "runtime/staging/leftovers.h"
 
 namespace cairn {
 
-// As Order::kRescue says; what becomes Outcome::records. kDamage: a slot is not whole any more, or its content is not what its sidecar says.
-// Errors else as Drain. Blocking; the application's thread.
-Result<std::map<uint32_t, std::string>> RescueShare(const Order& order, const Leftovers& leftovers,
-                                                    FileMode mode, Writer writer);
+// As Order::kRescue says: fills outcome->records and, where a slot is not whole any more or its content is not what its sidecar says,
+// outcome->damaged. Errors as Drain. Blocking; the application's thread.
+Status RescueShare(const Order& order, const Leftovers& leftovers, FileMode mode, Writer writer,
+                   Outcome* outcome);
 
 }  // namespace cairn
 

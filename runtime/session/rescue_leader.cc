@@ -1,6 +1,7 @@
 #include "runtime/session/rescue_leader.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "planner/save_plan.h"
@@ -12,6 +13,45 @@ namespace {
 
 // It moves at the speed of the file system; a member that hangs is found by its heartbeat, not by this.
 constexpr std::chrono::hours kRescueBound{24};
+
+// Has the images written into the attempt, each rank's first copy first. A copy that turns out to be damaged is dropped from `local`, and the
+// next one taken. Returns the records by rank of that life.
+Result<std::vector<MemberRecord>> Write(const std::string& layout, const std::string& attempt,
+                                        const std::vector<Inventory>& inventories, Members& members,
+                                        Keeper& keeper, LocalSnapshot* local) {
+  std::vector<std::optional<MemberRecord>> written(local->world_size);
+  for (;;) {
+    std::vector<LocalHolder> next;
+    for (size_t rank = 0; rank < written.size(); ++rank) {
+      if (!written[rank]) next.push_back(local->holders[rank].front());
+    }
+    if (next.empty()) break;
+    const std::vector<std::vector<RescueSource>> dealt = DealOut(next, inventories);
+    const auto order_for = [&](int rank) {
+      return Order{.kind = Order::kRescue,
+                   .state = layout,
+                   .path = attempt,
+                   .sources = dealt[static_cast<size_t>(rank)]};
+    };
+    CAIRN_ASSIGN_OR_RETURN(const std::vector<Outcome> outcomes, members.Ask(order_for, kRescueBound));
+    for (const Outcome& outcome : outcomes) {
+      for (const auto& [rank, bytes] : outcome.records) {
+        if (rank >= written.size()) return Status(Code::kInternal, "records of rank " + std::to_string(rank));
+        CAIRN_ASSIGN_OR_RETURN(written[rank], DecodeSessionMessage<MemberRecord>(bytes));
+      }
+      for (const auto& [rank, why] : outcome.damaged) {
+        if (rank >= written.size()) return Status(Code::kInternal, "damage of rank " + std::to_string(rank));
+        std::vector<LocalHolder>& holders = local->holders[rank];
+        holders.erase(holders.begin());
+        if (holders.empty()) return Status(Code::kDamage, why);
+        keeper.log().Warn(why, "; the copy on ", holders.front().node, " is taken instead");
+      }
+    }
+  }
+  std::vector<MemberRecord> records;
+  for (std::optional<MemberRecord>& record : written) records.push_back(*std::move(record));
+  return records;
+}
 
 }  // namespace
 
@@ -33,22 +73,10 @@ Result<Rescued> LeadRescue(const LocalSnapshot& local, const std::string& parent
   CAIRN_ASSIGN_OR_RETURN(Index index, DescribeSave(state.layout, plan));
 
   CAIRN_ASSIGN_OR_RETURN(const std::string attempt, keeper.Prepare(local.step));
+  Rescued rescued{"", parent, local};
   const auto publish = [&]() -> Result<Published> {
-    const std::vector<std::vector<RescueSource>> dealt = DealOut(local, inventories);
-    const auto order_for = [&](int rank) {
-      return Order{.kind = Order::kRescue,
-                   .state = shown.layout,
-                   .path = attempt,
-                   .sources = dealt[static_cast<size_t>(rank)]};
-    };
-    CAIRN_ASSIGN_OR_RETURN(const std::vector<Outcome> outcomes, members.Ask(order_for, kRescueBound));
-    std::vector<MemberRecord> records(local.world_size);
-    for (const Outcome& outcome : outcomes) {
-      for (const auto& [rank, bytes] : outcome.records) {
-        if (rank >= records.size()) return Status(Code::kInternal, "records of rank " + std::to_string(rank));
-        CAIRN_ASSIGN_OR_RETURN(records[rank], DecodeSessionMessage<MemberRecord>(bytes));
-      }
-    }
+    CAIRN_ASSIGN_OR_RETURN(const std::vector<MemberRecord> records,
+                           Write(shown.layout, attempt, inventories, members, keeper, &rescued.local));
     Manifest manifest;
     manifest.label = local.label;
     manifest.trigger = "rescue";
@@ -68,7 +96,8 @@ Result<Rescued> LeadRescue(const LocalSnapshot& local, const std::string& parent
                              {"step", std::to_string(local.step)},
                              {"label", std::to_string(local.label)},
                              {"bytes", std::to_string(bytes)}});
-  return Rescued{published->name, parent, local};
+  rescued.name = published->name;
+  return rescued;
 }
 
 }  // namespace cairn

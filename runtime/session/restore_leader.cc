@@ -245,6 +245,16 @@ void RestoreLeader::PassOver(const RunDirectory& dir, const std::string& name, c
   keeper_.Journal("damaged", {{"checkpoint", Keeper::Quote(name)}, {"why", Keeper::Quote(why.message())}});
 }
 
+// What of the checkpoint's files also lies in the memory of the nodes.
+std::vector<LocalHolder> RestoreLeader::HeldOfCheckpoint(const LoadedCheckpoint& checkpoint) const {
+  if (!rescued_ || rescued_->name != checkpoint.name)
+    return HeldOf(inventories_, checkpoint.manifest.run_id, checkpoint.manifest.epoch,
+                  checkpoint.manifest.step);
+  std::vector<LocalHolder> held;
+  for (const std::vector<LocalHolder>& copies : rescued_->local.holders) held.push_back(copies.front());
+  return held;
+}
+
 // Has all members load `checkpoint`. Worst of their outcomes: a mismatch or a fault that proves nothing stops; damage falls back.
 Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint) {
   const std::string title = checkpoint.name + " (step " + std::to_string(checkpoint.manifest.step) + ")";
@@ -286,11 +296,15 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint) {
     load.differences.push_back({ItemDifference::kReset, name->second, blob.name});
     reset.push_back(name->second);
   }
+  const std::vector<LocalHolder> held = HeldOfCheckpoint(checkpoint);
+  if (!held.empty()) {
+    members_.TellAll(
+        Order{.kind = Order::kNear, .path = checkpoint.path, .near = NearNodes(held, inventories_)});
+  }
   const auto begin = std::chrono::steady_clock::now();
   const auto order_for = [&](int rank) {
     Order order = load;
-    if (rescued_ && rescued_->name == checkpoint.name)
-      order.sources = SourcesOn(rescued_->local, inventories_[static_cast<size_t>(rank)].node);
+    order.sources = SourcesOn(held, inventories_[static_cast<size_t>(rank)].node);
     for (const BlobItem& blob : checkpoint.blobs.items) {
       if (!same_world) break;
       const auto name = matching.blobs.find(blob.name);
@@ -313,15 +327,17 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint) {
                ? worst
                : worst.Annotate("checkpoint " + title + " could not be loaded; it is not marked");
   }
-  uint64_t read_bytes = 0, needed_bytes = 0;
+  uint64_t read_bytes = 0, near_bytes = 0, needed_bytes = 0;
   for (const Outcome& outcome : *outcomes) {
     read_bytes += outcome.read_bytes;
+    near_bytes += outcome.near_bytes;
     needed_bytes += outcome.needed_bytes;
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   log_.Info(
       "resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ", FormatBytes(read_bytes),
-      " read", load.exchange ? " for " + FormatBytes(needed_bytes) + " of state" : "", " in ",
+      " read", near_bytes > 0 ? " (" + FormatBytes(near_bytes) + " in the memory of the nodes)" : "",
+      load.exchange ? " for " + FormatBytes(needed_bytes) + " of state" : "", " in ",
       FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ", checkpoint.manifest.world_size,
       checkpoint.manifest.world_size == 1 ? " rank" : " ranks", " then, ", boot_.world_size, " now");
   if (!matching.noted.empty()) {

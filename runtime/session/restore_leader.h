@@ -2,8 +2,8 @@
 //
 //   1. All members say what they found on their nodes, then share their items. Merged, they are the layout of this life; all get it.
 //   2. The candidates are offered from the newest on: a snapshot that was staged by all and never became durable is made so first
-//      (session/rescue_leader.h); the checkpoint is loaded by all in one round (session/members.h). What is damaged is marked, and the next
-//      one is offered; whatever else goes wrong stops all.
+//      (session/rescue_leader.h); all are told of which of its files the nodes' memory has copies, and load it in one round
+//      (session/members.h). What is damaged is marked, and the next one is offered; whatever else goes wrong stops all.
 //      Where there are tables, whose rows are dealt out with the load, all share their items again.
 //   3. The keeper goes on from it: this epoch's parent is published.
 //   4. The nodes forget what earlier lives left in their memory.
@@ -47,6 +47,7 @@ class RestoreLeader {
   Result<Order> BeginFrom(const Origin& origin);
   // What its name says, loaded by all; nothing when it is damaged, and then marked.
   Result<std::optional<Order>> Take(const RunDirectory& dir, const std::string& name);
+  std::vector<LocalHolder> HeldOfCheckpoint(const LoadedCheckpoint& checkpoint) const;
   Result<Order> Offer(const LoadedCheckpoint& checkpoint);
   void PassOver(const RunDirectory& dir, const std::string& name, const Status& why);
   Status PrepareAll();

@@ -43,9 +43,14 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
       links_.send(kShareMessage, EncodeShare(items_));
       continue;
     }
+    if (order.kind == Order::kNear) {
+      near_ = order;
+      continue;
+    }
     if (order.kind == Order::kProceed) {
       links_.boundary->SetLabel(order.label);
       state_ = {};
+      near_ = {};
       cairn_report report{};
       report.restored = order.restored ? 1 : 0;
       report.step = order.step;
@@ -112,9 +117,7 @@ Status RestoreShare::Obey(const Order& order, Outcome* outcome) {
     }
     case Order::kRescue: {
       CAIRN_ASSIGN_OR_RETURN(const Leftovers leftovers, Leftovers::Open(Tier()));
-      CAIRN_ASSIGN_OR_RETURN(outcome->records,
-                             RescueShare(order, leftovers, boot_.settings.mode, boot_.settings.writer));
-      return OkStatus();
+      return RescueShare(order, leftovers, boot_.settings.mode, boot_.settings.writer, outcome);
     }
     case Order::kForget: {
       if (!boot_.first_on_node) return OkStatus();
@@ -128,6 +131,7 @@ Status RestoreShare::Obey(const Order& order, Outcome* outcome) {
       return Prepare(order, outcome);
     case Order::kLayout:
     case Order::kShare:
+    case Order::kNear:
     case Order::kAbandon:
     case Order::kProceed:
     case Order::kStop:
@@ -195,11 +199,12 @@ std::unique_ptr<PartnerLink> RestoreShare::LinkPartner(const Saver& saver, const
 
 // Arrays, then this member's blobs.
 Status RestoreShare::Load(const Order& order, Outcome* outcome) {
-  std::map<uint32_t, std::string> near;
+  NearCopies near;
   if (const auto leftovers = Leftovers::Open(Tier()); leftovers.ok()) {
     for (const RescueSource& source : order.sources)
-      near.merge(leftovers->ImagePaths(source.folder, source.slot));
+      near.here.merge(leftovers->ImagePaths(source.folder, source.slot));
   }
+  if (near_.path == order.path) near.nodes = near_.near;
   CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> transfer, Breaker::Make());
   {
     const std::lock_guard lock(mutex_);
@@ -212,6 +217,7 @@ Status RestoreShare::Load(const Order& order, Outcome* outcome) {
                                                            links_.addresses, transfer}));
   outcome->needed_bytes = stats.needed_bytes;
   outcome->read_bytes = stats.read_bytes;
+  outcome->near_bytes = stats.near_bytes;
   for (const RegisteredBlob& blob : items_.blobs()) {
     const auto it = order.blobs.find(blob.name);
     if (it == order.blobs.end()) continue;

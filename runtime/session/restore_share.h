@@ -83,6 +83,7 @@ class RestoreShare {
   std::vector<ItemDifference> differences_;                      // of the checkpoint that was loaded last
   std::string run_id_;                                           // since Prepare
   State state_;                                                  // what all members registered; during Run
+  Order near_;                                                   // the last of kind kNear; during Run
   std::map<std::string, std::vector<std::string>> saved_blobs_;  // merged ones, by name, then member
 
   // Guarded by mutex_.

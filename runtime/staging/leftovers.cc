@@ -48,6 +48,17 @@ Result<RecordContent> ReadRecord(int folder, const std::string& slot) {
   return DecodeSlotRecord(bytes);
 }
 
+// The names of a slot's images, by number.
+std::map<uint32_t, std::string> ImagesIn(const std::vector<std::string>& names, const std::string& slot) {
+  std::map<uint32_t, std::string> images;
+  for (const std::string& name : names) {
+    if (!name.starts_with(slot + ".")) continue;
+    if (const auto number = names::ParseShard(std::string_view(name).substr(slot.size() + 1)))
+      images.emplace(*number, name);
+  }
+  return images;
+}
+
 // One name, not a path.
 bool IsPlainName(const std::string& name) { return !name.empty() && name.find('/') == std::string::npos; }
 
@@ -98,7 +109,11 @@ std::vector<LeftSlot> Leftovers::ListFolder(const std::string& folder) const {
     const auto sidecar = ReadSidecar(opened->get(), slot);
     if (!sidecar.ok()) continue;
     const auto record = ReadRecord(opened->get(), slot);
-    if (record.ok()) slots.push_back({folder, slot, sidecar->id, record->run_id, record->stamp, has_layout});
+    if (!record.ok()) continue;
+    std::vector<uint32_t> images;
+    for (const auto& [number, path] : ImagesIn(*names, slot)) images.push_back(number);
+    slots.push_back(
+        {folder, slot, sidecar->id, record->run_id, record->stamp, std::move(images), has_layout});
   }
   return slots;
 }
@@ -149,12 +164,8 @@ std::map<uint32_t, std::string> Leftovers::ImagePaths(const std::string& folder,
   if (!OpenFolder(folder).ok()) return paths;
   const auto names = ListDirectory(path_ + "/" + folder);
   if (!names.ok()) return paths;
-  const std::string begin = slot + ".";
-  for (const std::string& name : *names) {
-    if (!name.starts_with(begin)) continue;
-    if (const auto number = names::ParseShard(std::string_view(name).substr(begin.size())))
-      paths.emplace(*number, path_ + "/" + folder + "/" + name);
-  }
+  for (const auto& [number, name] : ImagesIn(*names, slot))
+    paths.emplace(number, path_ + "/" + folder + "/" + name);
   return paths;
 }
 

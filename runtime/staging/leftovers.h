@@ -34,7 +34,8 @@ struct LeftSlot {
   SnapshotId id;
   std::string run_id;
   SnapshotStamp stamp;
-  bool has_layout = false;  // the folder holds the layout of its life
+  std::vector<uint32_t> images;  // their numbers, increasing
+  bool has_layout = false;       // the folder holds the layout of its life
 
   friend bool operator==(const LeftSlot&, const LeftSlot&) = default;
 };

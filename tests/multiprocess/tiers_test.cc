@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "runtime/catalog/checkpoints.h"
 #include "tests/multiprocess/launcher.h"
@@ -236,6 +237,49 @@ TEST_F(Tiers, ANodeThatIsLostIsReplacedByTheCopiesThatItsPartnerHolds) {
     fs::remove_all(dir_);
     fs::remove_all(local_ + "/cairn-" + std::to_string(geteuid()));
     fs::remove(tmp_.path() + "/go");
+  }
+}
+
+// The images of a save that did not become durable have no checksums: what is found is that one is missing.
+TEST_F(Tiers, AnImageThatIsNotThereIsReplacedByThePartnersCopy) {
+  LoseASave({{"CAIRN_PARTNER", "yes"}, {"CAIRN_LOG", "debug"}}, "the partners hold step 3");
+  for (const std::string& path : Images("node1", ".shard-00003-model-00001-of-00001.safetensors")) {
+    if (path.find("/slot") != std::string::npos) fs::remove(path);
+  }
+  Resume(4, true, "; the copy on node0 is taken instead");
+}
+
+// The first two ranks' part is in the memory of one node alone, the others' in the files alone. Where it is the second node's memory, ranks
+// that want nothing of it must read it, for those of the first.
+TEST_F(Tiers, ADurableCheckpointIsReadFromTheMemoryOfTheNodesAndTheRestFromItsFiles) {
+  const std::vector<std::pair<int, std::string>> cases = {{4, "node0"}, {3, "node0"}, {4, "node1"}};
+  for (const auto& [ranks, holder] : cases) {
+    SCOPED_TRACE(std::to_string(ranks) + " ranks, " + holder);
+    {
+      Step step({.ranks = 4, .dir = dir_, .args = With(kEndless, {"--save-at", "10"}), .env = Env()});
+      ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find("saved step") != std::string::npos; }))
+          << step.Log();
+      step.KillAll(SIGKILL);
+      ASSERT_TRUE(step.Join());
+    }
+    const Checkpoint saved = Committed(dir_).front();
+    durable_ = saved.id.step;
+    for (const std::string number : {"1", "2"}) {
+      const std::string path =
+          dir_ + "/" + saved.name + "/shard-0000" + number + "-model-00001-of-00001.safetensors";
+      const auto bytes = fs::file_size(path);
+      fs::resize_file(path, 0);
+      fs::resize_file(path, bytes);
+    }
+    for (const std::string& path : Images("node1", "")) fs::remove(path);
+    for (const std::string& sidecar : Images("node0", "slot0.sidecar")) {
+      const fs::path folder = fs::path(sidecar).parent_path();
+      std::string name = folder.filename();
+      fs::rename(folder, folder.parent_path() / name.replace(name.find("node0"), 5, holder));
+    }
+    Resume(ranks, false, "in the memory of the nodes) for ");
+    fs::remove_all(dir_);
+    fs::remove_all(local_ + "/cairn-" + std::to_string(geteuid()));
   }
 }
 

@@ -17,8 +17,13 @@ struct SlotOf {
   std::string run = kRun, slot = "slot0";
 
   LeftSlot Make() const {
-    return {"f" + std::to_string(rank), slot,  {epoch, save, boundary, kLayout, rank, world}, run,
-            {label, count, final},      layout};
+    return {"f" + std::to_string(rank),
+            slot,
+            {epoch, save, boundary, kLayout, rank, world},
+            run,
+            {label, count, final},
+            {rank + 1},
+            layout};
   }
 };
 
@@ -40,10 +45,10 @@ TEST(NewestLocal, IsWholeWhenEveryRankOfItsLifeIsFoundSomewhere) {
   EXPECT_EQ(found->label, 400);
   EXPECT_EQ(found->world_size, 3u);
   ASSERT_EQ(found->holders.size(), 3u);
-  EXPECT_EQ(found->holders[1].node, "a");
-  EXPECT_EQ(found->holders[1].source.folder, "f1");
-  EXPECT_EQ(found->holders[2].node, "b");
-  EXPECT_EQ(found->holders[2].source.rank, 2u);
+  EXPECT_EQ(found->holders[1].at(0).node, "a");
+  EXPECT_EQ(found->holders[1].at(0).source.folder, "f1");
+  EXPECT_EQ(found->holders[2].at(0).node, "b");
+  EXPECT_EQ(found->holders[2].at(0).source.rank, 2u);
 }
 
 TEST(NewestLocal, IsNothingWhenOneRankIsMissingOrOfAnotherSave) {
@@ -97,32 +102,50 @@ TEST(NewestLocal, CountsARankInFinalizeForEveryLaterBoundary) {
   EXPECT_EQ(with_all->label, 390);
 }
 
-TEST(NewestLocal, TakesEachRankOnceWhereItIsFoundTwice) {
-  const auto found = Newest({On("a", {{0, 1}}), On("b", {{.rank = 0, .world = 1, .slot = "partner0"}})});
+TEST(NewestLocal, NamesARanksOwnImagesBeforeItsPartnersCopy) {
+  const auto found = Newest({On("a", {{.rank = 0, .world = 1, .slot = "partner0"}}), On("b", {{0, 1}})});
   ASSERT_TRUE(found);
   ASSERT_EQ(found->holders.size(), 1u);
-  EXPECT_EQ(found->holders[0].source.slot, "slot0");
+  ASSERT_EQ(found->holders[0].size(), 2u);
+  EXPECT_EQ(found->holders[0][0].source.slot, "slot0");
+  EXPECT_EQ(found->holders[0][1].source.slot, "partner0");
+}
+
+std::vector<uint32_t> RanksOf(const std::vector<RescueSource>& sources) {
+  std::vector<uint32_t> ranks;
+  for (const RescueSource& source : sources) ranks.push_back(source.rank);
+  return ranks;
+}
+
+TEST(HeldOf, TakesWhatThereIsOfASaveAlsoWhereItIsNotComplete) {
+  const std::vector<Inventory> inventories = {
+      On("a",
+         {{0, 4}, {.rank = 1, .world = 4, .boundary = 39, .count = 39}, {.rank = 1, .world = 4, .epoch = 2}}),
+      On("b", {{.rank = 0, .world = 4, .slot = "partner0"}, {2, 4}}), On("b")};
+  const std::vector<LocalHolder> held = HeldOf(inventories, kRun, 3, 40);
+  ASSERT_EQ(held.size(), 2u);
+  EXPECT_EQ(held[0].source.slot, "slot0");
+  EXPECT_EQ(RanksOf(SourcesOn(held, "a")), (std::vector<uint32_t>{0}));
+  EXPECT_EQ(RanksOf(SourcesOn(held, "b")), (std::vector<uint32_t>{2}));
+  EXPECT_TRUE(HeldOf(inventories, "fedcba9876543210", 3, 40).empty());
+
+  const std::vector<NearNode> nodes = NearNodes(held, inventories);
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0].ranks, (std::vector<uint32_t>{0}));
+  EXPECT_EQ(nodes[0].files, (std::vector<uint32_t>{1}));
+  EXPECT_EQ(nodes[1].ranks, (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(nodes[1].files, (std::vector<uint32_t>{3}));
 }
 
 TEST(DealOut, GivesTheSlotsOfANodeToAllRanksThatAreThereNow) {
   const std::vector<Inventory> inventories = {On("a", {{0, 4}, {1, 4}, {2, 4}}), On("a"), On("b", {{3, 4}}),
                                               On("c")};
-  const auto snapshot = Newest(inventories);
-  ASSERT_TRUE(snapshot);
-  const auto dealt = DealOut(*snapshot, inventories);
+  const auto dealt = DealOut(HeldOf(inventories, kRun, 3, 40), inventories);
   ASSERT_EQ(dealt.size(), 4u);
-  const auto ranks = [&](size_t r) {
-    std::vector<uint32_t> out;
-    for (const RescueSource& source : dealt[r]) out.push_back(source.rank);
-    return out;
-  };
-  EXPECT_EQ(ranks(0), (std::vector<uint32_t>{0, 2}));
-  EXPECT_EQ(ranks(1), (std::vector<uint32_t>{1}));
-  EXPECT_EQ(ranks(2), (std::vector<uint32_t>{3}));
+  EXPECT_EQ(RanksOf(dealt[0]), (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(RanksOf(dealt[1]), (std::vector<uint32_t>{1}));
+  EXPECT_EQ(RanksOf(dealt[2]), (std::vector<uint32_t>{3}));
   EXPECT_TRUE(dealt[3].empty());
-  EXPECT_EQ(SourcesOn(*snapshot, "a").size(), 3u);
-  EXPECT_EQ(SourcesOn(*snapshot, "b").size(), 1u);
-  EXPECT_TRUE(SourcesOn(*snapshot, "c").empty());
 }
 
 }  // namespace
