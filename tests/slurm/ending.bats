@@ -58,7 +58,7 @@ attempt_has_files() { compgen -G "$T/run/step-*/shard-*" >/dev/null; }
   stays_cancelled "$job"
   [[ $(committed_step "$T/run") == "$saved" ]]
   job=$(submit_heat2d --nodes=2 --checkpoint --checkpoint-dir=run -- $endless)
-  wait_for 30 grep -q "^life=0 start step=$saved nodes=n\[1-2\]" "$T/heat2d.log"
+  wait_for 30 grep -q "^life=0 start step=$saved nodes=" "$T/heat2d.log"
 }
 
 step_runs() { [[ $(squeue --noheader --steps --job="$1" --format=%j) == *sleep* ]]; }

@@ -65,7 +65,10 @@ wait_for() {
   done
 }
 
-cluster_is_idle() { [[ -z $(squeue --noheader) && $(sinfo --noheader --partition=low --states=idle --format=%D) == 4 ]]; }
+# A node that still completes a job counts as idle for sinfo's --states, and gets no job.
+cluster_is_idle() {
+  [[ -z $(squeue --noheader) && $(sinfo --noheader --partition=low --Node --format=%T) == $'idle\nidle\nidle\nidle' ]]
+}
 
 # What lies in /dev/shm/cairn-<uid>/<job>.<node>.… of jobs of this cluster; another cluster of the same user may be at work.
 local_images() {
