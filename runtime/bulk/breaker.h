@@ -3,8 +3,10 @@
 #ifndef CAIRN_RUNTIME_BULK_BREAKER_H_
 #define CAIRN_RUNTIME_BULK_BREAKER_H_
 
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 
 #include "planner/base/status.h"
@@ -15,6 +17,8 @@ namespace cairn {
 class Breaker {
  public:
   static Result<std::shared_ptr<Breaker>> Make();
+  // One for a part of the transfer: it breaks when `whole` does, and can be broken alone.
+  static Result<std::shared_ptr<Breaker>> MakePart(std::shared_ptr<Breaker> whole);
 
   void Break(Status why);  // not OK; the first reason stays
   Status status() const;   // OK until then
@@ -29,6 +33,10 @@ class Breaker {
   std::stop_source source_;
   mutable std::mutex mutex_;
   Status why_;  // guarded by mutex_
+
+  std::shared_ptr<Breaker> whole_;
+  std::optional<std::stop_callback<std::function<void()>>>
+      follow_;  // goes first: it waits for a call under way
 };
 
 }  // namespace cairn

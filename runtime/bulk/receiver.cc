@@ -54,6 +54,7 @@ Result<std::unique_ptr<BulkReceiver>> BulkReceiver::Open(const BulkIdentity& sel
                                                          BulkEvents events) {
   std::unique_ptr<BulkReceiver> receiver(
       new BulkReceiver(self, max_payload_bytes, std::move(breaker), std::move(events)));
+  CAIRN_ASSIGN_OR_RETURN(receiver->done_, Breaker::MakePart(receiver->breaker_));
   const std::string local = "@cairn-" + Secret::Random().Hex().substr(0, 32);
   CAIRN_ASSIGN_OR_RETURN(const Address address, Address::Parse(local));
   if (auto socket = Listen(address); socket.ok()) {
@@ -84,7 +85,7 @@ BulkReceiver::BulkReceiver(const BulkIdentity& self, uint32_t max_payload_bytes,
       events_(std::move(events)) {}
 
 BulkReceiver::~BulkReceiver() {
-  breaker_->Break({Code::kCancelled, "the transfer is over"});
+  if (done_) done_->Break({Code::kCancelled, "the transfer is over"});
   if (thread_.joinable()) thread_.join();
 }
 
@@ -95,7 +96,7 @@ void BulkReceiver::Main() {
   for (;;) {
     const auto now = Clock::now();
     auto wake = Clock::time_point::max();
-    fds.assign({{breaker_->fd(), POLLIN, 0}});
+    fds.assign({{done_->fd(), POLLIN, 0}});
     for (const Socket& listener : listeners_)
       fds.push_back({listener.fd(), static_cast<short>(now < accept_again ? 0 : POLLIN), 0});
     if (now < accept_again) wake = accept_again;
@@ -123,7 +124,7 @@ void BulkReceiver::Main() {
       } else if (fds[at].revents != 0) {
         status = Receive(guest);
         const bool farewell = status.code() == Code::kUnavailable && guest.between_messages();
-        if (!breaker_->status().ok()) return;
+        if (!done_->status().ok()) return;
         if (!status.ok() && !farewell && events_.lost)
           events_.lost(guest.rank(), status.Annotate("bulk data of rank " + std::to_string(guest.rank())));
       }
@@ -147,7 +148,7 @@ bool BulkReceiver::Accept(const Socket& listener) {
     Refuse("too many connections prove nothing");
     guests_.erase(std::find_if(guests_.begin(), guests_.end(), stranger));
   }
-  guests_.push_back(std::make_unique<Guest>(std::move(socket), breaker_, self_));
+  guests_.push_back(std::make_unique<Guest>(std::move(socket), done_, self_));
   return true;
 }
 

@@ -54,7 +54,7 @@ class BulkReceiver {
   // Listens and starts. max_payload_bytes: a longer message is a broken one.
   static Result<std::unique_ptr<BulkReceiver>> Open(const BulkIdentity& self, uint32_t max_payload_bytes,
                                                     std::shared_ptr<Breaker> breaker, BulkEvents events);
-  // The transfer is over: breaks the breaker, unless it is broken, and waits for the thread. Closes all connections.
+  // This receiver is done: waits for its thread, and closes all connections. The breaker stays as it is.
   ~BulkReceiver();
   BulkReceiver(const BulkReceiver&) = delete;
   BulkReceiver& operator=(const BulkReceiver&) = delete;
@@ -73,6 +73,7 @@ class BulkReceiver {
   void Refuse(const std::string& why);  // said once
 
   // Constant after Open.
+  std::shared_ptr<Breaker> done_;  // ends what this receiver waits for; a part of breaker_
   const BulkIdentity self_;
   const uint32_t max_payload_bytes_;
   const std::shared_ptr<Breaker> breaker_;

@@ -52,6 +52,8 @@ class Exchange {
     const auto start = Clock::now();
     CAIRN_RETURN_IF_ERROR(Check());
     const Status done = Carry();
+    if (!done.ok())
+      links_.breaker->Break({Code::kCancelled, "the transfer is over"});  // a receiver may be passing on
     for (Lane& lane : lanes_) {
       lane.receiver.reset();  // before what its callbacks use
       links_.addresses->Withdraw(lane.purpose);
