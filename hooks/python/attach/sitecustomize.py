@@ -41,9 +41,11 @@ def watch():
 
 
 def chain():
-    del sys.modules["sitecustomize"]
+    own = sys.modules.pop("sitecustomize")
     if importlib.util.find_spec("sitecustomize") is not None:
         import sitecustomize  # noqa: F401
+    else:
+        sys.modules["sitecustomize"] = own  # the import of it, which is still under way, looks it up at its end
 
 
 sys.path[:] = [path for path in sys.path if path != HERE]

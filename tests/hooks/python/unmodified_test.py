@@ -101,6 +101,11 @@ class HookTest(Lives):
         done = self.python("import sys, sitecustomize; print(sitecustomize.__file__, [p for p in sys.path if p.endswith('attach')], 'torch' in sys.modules)")
         self.assertEqual((done.stdout, done.stderr), (f"the site\n{self.folder}/site/sitecustomize.py [] False\n", ""))
 
+    def test_a_python_without_customization_starts_in_silence(self):
+        program = f"import importlib.util, os, sys; sys.path[:] = [{ATTACH!r}]; import sitecustomize; print(sitecustomize.__file__)"
+        done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True)  # many a Python has one of its distribution's
+        self.assertEqual((done.stdout, done.stderr), (f"{ATTACH}/sitecustomize.py\n", ""))
+
     def test_a_program_with_two_optimizers_runs_unprotected_unless_it_was_saved_before(self):
         done = self.python(TWO_OPTIMIZERS)
         self.assertEqual(done.stdout, "the site\ntrained\n")
