@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -64,7 +65,10 @@ struct Supervision {
   std::optional<std::string> dir;     // of its first life; nothing in that one
   std::optional<std::string> report;  // a pipe to it, by name
 
+  // A rank of a life that submits another job hands these variables on to it: there they mean nothing.
   static Supervision Read() {
+    const auto job = Variable("CAIRN_RUN_JOB");
+    if (!job || job != Variable("CAIRN_HOST_JOB")) return {};
     Supervision out{Variable("CAIRN_RUN_LIFE"), Variable("CAIRN_RUN_DIR"), Variable("CAIRN_RUN_REPORT")};
     return out.life ? out : Supervision{};
   }
@@ -74,7 +78,9 @@ struct Supervision {
     if (!report) return;
     const std::string line = directory + "\n";
     const int fd = open(report->c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    struct stat what {};  // where `cairn run` is gone, its number and its descriptor may be another process's
+    if (fd < 0 || fstat(fd, &what) != 0 || !S_ISFIFO(what.st_mode) ||
+        write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
       Say("`cairn run` cannot be told where this life's checkpoints are");
     if (fd >= 0) close(fd);
   }

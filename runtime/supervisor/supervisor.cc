@@ -187,6 +187,7 @@ Status Supervisor::Spawn(const JobRecord& job) {
     if (!std::string_view(*e).starts_with("CAIRN_RUN_")) environment.emplace_back(*e);
   }
   environment = ShapeEnvironment(environment, job);
+  environment.push_back("CAIRN_RUN_JOB=" + std::to_string(options_.job));
   environment.push_back("CAIRN_RUN_LIFE=" + std::to_string(life_));
   environment.push_back("CAIRN_RUN_MIN_NODES=" + std::to_string(options_.wish.min_nodes));
   environment.push_back("CAIRN_RUN_REPORT=/proc/" + std::to_string(getpid()) + "/fd/" +

@@ -2,6 +2,7 @@
 //
 //  1. Read the job's record; choose nodes and tasks from it (shape.h); spawn srun in an environment that tells it of this allocation.
 //     srun's host process finds in it
+//       CAIRN_RUN_JOB        this job; in another one, which a rank has submitted, the host ignores all of these
 //       CAIRN_RUN_LIFE       0, 1, …
 //       CAIRN_RUN_DIR        the directory that the first life had, from the second life on
 //       CAIRN_RUN_REPORT     a pipe to us, by name: the host writes the directory into it, and a line's end

@@ -144,7 +144,9 @@ TEST(HostMain, UsesTheDirectoryOfCairnRunsFirstLifeAndReportsToIt) {
   HostProcess host(
       {{"CAIRN_PLUGIN_CAIRN_CHECKPOINT", "10m"},
        {"CAIRN_PLUGIN_CAIRN_DIR", "run-%s"},
+       {"CAIRN_HOST_JOB", "7"},
        {"CAIRN_HOST_STEP", "3"},
+       {"CAIRN_RUN_JOB", "7"},
        {"CAIRN_RUN_LIFE", "1"},
        {"CAIRN_RUN_DIR", "/scratch/run-2"},
        {"CAIRN_RUN_MIN_NODES", "2"},
@@ -158,6 +160,37 @@ TEST(HostMain, UsesTheDirectoryOfCairnRunsFirstLifeAndReportsToIt) {
   EXPECT_STREQ(line, "/scratch/run-2\n");
   close(report[0]);
   close(report[1]);
+}
+
+TEST(HostMain, TakesNothingFromTheCairnRunOfAnotherJob) {
+  for (const std::string job : {"6", ""}) {
+    HostProcess host({{"CAIRN_PLUGIN_CAIRN_CHECKPOINT", "10m"},
+                      {"CAIRN_PLUGIN_CAIRN_DIR", "/scratch/own"},
+                      {"CAIRN_HOST_JOB", "7"},
+                      {"CAIRN_RUN_JOB", job},
+                      {"CAIRN_RUN_LIFE", "1"},
+                      {"CAIRN_RUN_DIR", "/scratch/run-2"}});
+    const auto lines = host.Lines();
+    EXPECT_EQ(Value(lines, "SLURM_CAIRN_DIR"), "/scratch/own");
+    EXPECT_EQ(Value(lines, "SLURM_CAIRN_LIFE"), "(absent)");
+  }
+}
+
+TEST(HostMain, ReportsIntoNothingButAPipe) {
+  const std::string report =
+      std::filesystem::temp_directory_path() / ("cairn-no-pipe-" + std::to_string(getpid()));
+  std::ofstream(report) << "somebody's file\n";
+  HostProcess host({{"CAIRN_PLUGIN_CAIRN_CHECKPOINT", "10m"},
+                    {"CAIRN_PLUGIN_CAIRN_DIR", "/scratch/own"},
+                    {"CAIRN_HOST_JOB", "7"},
+                    {"CAIRN_RUN_JOB", "7"},
+                    {"CAIRN_RUN_LIFE", "0"},
+                    {"CAIRN_RUN_REPORT", report}});
+  EXPECT_EQ(Value(host.Lines(), "SLURM_CAIRN_LIFE"), "0");
+  std::string line;
+  std::getline(std::ifstream(report), line);
+  EXPECT_EQ(line, "somebody's file");
+  std::filesystem::remove(report);
 }
 
 TEST(HostMain, AnswersWhileTheHomeDirectoryHangs) {
