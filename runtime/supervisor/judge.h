@@ -38,7 +38,7 @@ namespace cairn {
 
 struct EndedLife {
   int exit_code = 0;               // srun's; 128 + N for signal N
-  bool told_to_end = false;        // `cairn run` got a SIGTERM or SIGINT
+  bool told_to_end = false;        // `cairn run` got a SIGTERM, or was interrupted for good
   std::string began_on;            // node_list of the job's record then
   std::optional<JobRecord> job;    // now; nothing = Slurm does not answer
   std::optional<LifeStory> story;  // nothing = no rank has opened a session

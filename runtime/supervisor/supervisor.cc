@@ -20,6 +20,8 @@
 
 #include "runtime/catalog/lives.h"
 #include "runtime/control/socket.h"
+#include "runtime/formats/manifest.h"
+#include "runtime/slurm/requeue.h"
 #include "runtime/slurm/run_now.h"
 #include "runtime/supervisor/host_process.h"
 #include "runtime/supervisor/judge.h"
@@ -37,6 +39,8 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kSlurmBound{5000};
 constexpr milliseconds kUpdateBound{30000};
 constexpr seconds kAskPause{2};
+constexpr seconds kSecondInterrupt{1};  // srun's bound
+constexpr seconds kClockSkew{2};  // between the leader's node, of which the journal's times are, and ours
 // Slurm looks after preempted jobs every half minute; one that is still there so long after its grace time keeps its nodes.
 constexpr seconds kGraceMargin{60};
 constexpr seconds kGraceUnknown{600};  // of a job whose end of grace time is not known
@@ -50,10 +54,10 @@ Result<JobRecord> ReadJob(uint32_t job) {
 }
 
 // scontrol would leave a script for shells in the working directory if it knew that it runs in a job.
-Status ShrinkTo(uint32_t job, const std::string& nodes) {
+Status ShrinkTo(const JobRecord& job, const std::string& nodes) {
   const bool number = nodes.find_first_not_of("0123456789") == std::string::npos;
   return RunNow({"env", "-u", "SLURM_JOBID", "-u", "SLURM_JOB_ID", "scontrol", "update",
-                 "JobId=" + std::to_string(job), (number ? "NumNodes=" : "NodeList=") + nodes},
+                 "JobId=" + RequeueTarget(job), (number ? "NumNodes=" : "NodeList=") + nodes},
                 kUpdateBound)
       .status();
 }
@@ -88,7 +92,7 @@ class Supervisor {
   void OnSignal(const signalfd_siginfo& signal);
   void TellTasksToEnd();
   void ReadStory();
-  std::string StepName() const;  // of the life of story_
+  std::string StepName() const;  // of the life of story_, as Slurm's commands want it
   EndedLife LookBack();
   Verdict Decide();
   void Resize(const LifeStory& story);
@@ -103,13 +107,15 @@ class Supervisor {
   std::string dir_;                    // of the checkpoints; "" = not known yet
   std::unique_ptr<HostProcess> host_;  // of this life, where there is no plugin
   StepShape shape_;
-  std::string job_name_;
-  std::string nodes_;  // of the job, when this life began
+  std::string job_name_, job_target_;  // job_target_: what names it, and not the array that it is a task of
+  std::string nodes_;                  // of the job, when this life began
   pid_t srun_ = -1;
   int exit_code_ = 0;
   bool told_to_end_ = false;
-  std::optional<LifeStory> story_;  // of this life
-  uint32_t last_epoch_ = 0;         // of the life before it
+  std::optional<Clock::time_point> interrupted_;  // when srun ran
+  std::optional<LifeStory> story_;                // of this life
+  uint32_t last_epoch_ = 0;                       // of the life before it
+  const int64_t began_ = std::time(nullptr);
 };
 
 Result<int> Supervisor::Run() {
@@ -180,6 +186,7 @@ Status Supervisor::StartHost(std::vector<std::string>* environment) {
 Status Supervisor::Spawn(const JobRecord& job) {
   nodes_ = job.node_list;
   job_name_ = job.name;
+  job_target_ = RequeueTarget(job);
   if (story_) last_epoch_ = story_->epoch;
   story_.reset();
   std::vector<std::string> environment;
@@ -245,11 +252,15 @@ void Supervisor::OnSignal(const signalfd_siginfo& signal) {
     case SIGTERM:
       told_to_end_ = true;
       return TellTasksToEnd();
-    case SIGINT:
-      told_to_end_ = true;
+    case SIGINT: {
+      // A single one does not end a step; where it does (srun --disable-status), the journal says so.
+      const auto now = Clock::now();
+      if (srun_ < 0 || (interrupted_ && now - *interrupted_ <= kSecondInterrupt)) told_to_end_ = true;
+      interrupted_ = now;
       // From a terminal it has reached srun as well.
       if (srun_ > 0 && signal.ssi_code != SI_KERNEL) kill(srun_, SIGINT);
       return;
+    }
     case SIGUSR1:
     case SIGUSR2:
       if (srun_ > 0) kill(srun_, number);
@@ -291,13 +302,16 @@ void Supervisor::ReadStory() {
     Say("how the last life ended cannot be read: " + lives.status().message());
   if (!lives.ok()) return;
   for (const LifeStory& told : *lives) {
-    if (told.epoch > last_epoch_ && told.job == std::to_string(options_.job) &&
-        told.restart == options_.restart)
-      story_ = told;
+    if (told.epoch <= last_epoch_ || told.job != std::to_string(options_.job) ||
+        told.restart != options_.restart)
+      continue;
+    // An earlier `cairn run` of this job may have left lives here.
+    const auto began = ParseUtc(told.began);
+    if (began && *began >= began_ - kClockSkew.count()) story_ = told;
   }
 }
 
-std::string Supervisor::StepName() const { return std::to_string(options_.job) + "." + story_->step_id; }
+std::string Supervisor::StepName() const { return job_target_ + "." + story_->step_id; }
 
 EndedLife Supervisor::LookBack() {
   ReadStory();
@@ -328,7 +342,7 @@ void Supervisor::Resize(const LifeStory& story) {
   const auto before = ReadJob(options_.job);
   if (!before.ok()) return Say("no resize: " + before.status().message());
   if (std::to_string(before->nodes) == story.nodes || before->node_list == story.nodes) return;
-  if (const Status shrunk = ShrinkTo(options_.job, story.nodes); !shrunk.ok())
+  if (const Status shrunk = ShrinkTo(*before, story.nodes); !shrunk.ok())
     Say("no resize to " + story.nodes + ": " + shrunk.message() +
         "; it goes on with the nodes that the job has");
 }

@@ -12,6 +12,7 @@
 //     have Slurm run task-prolog before each task, which does what the plugin would do there.
 //  2. Wait for srun. A SIGTERM goes to the step's tasks by scancel, and only while the job is not being ended by Slurm itself: srun would kill
 //     them outright. SIGUSR1 and SIGUSR2 go to srun, which hands them on; Ctrl-C reaches srun by the terminal.
+//     srun only tells how its tasks stand at the first one; a second within a second ends the step, and is taken as the end of the run.
 //  3. Judge how the life ended (judge.h) from srun's status, the job's record and the run's journal, and say so in one line.
 //  4. A life that made room for a resize (runtime/session/control_desk.h) has left in its journal what was asked for: shrink the job to
 //     it, now that nothing runs on the nodes that go. Then 1 again.
