@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/session/name_pattern.h"
+#include "runtime/session/tables.h"
 #include "runtime/settings.h"
 
 namespace cairn {
@@ -12,7 +13,9 @@ namespace {
 struct Item {
   std::string name;
   const ArraySpec* array = nullptr;  // nullptr: a blob
-  bool table = false;                // of the program
+  bool table = false;
+  std::string
+      of;  // whose name decides whether it takes part and what it becomes: its own, or of its rows the table's
 
   std::string Describe() const { return array != nullptr ? DescribeArray(*array) : "a blob"; }
   // Whether what is saved as `from` can be loaded into this.
@@ -23,10 +26,16 @@ struct Item {
 };
 
 std::vector<Item> ItemsOf(const std::vector<ArraySpec>& arrays, const std::vector<BlobSpec>& blobs,
-                          const std::set<std::string>& tables = {}) {
+                          const std::set<std::string>& tables) {
   std::vector<Item> items;
-  for (const ArraySpec& array : arrays) items.push_back({array.name, &array, tables.contains(array.name)});
-  for (const BlobSpec& blob : blobs) items.push_back({blob.name, nullptr});
+  std::map<std::string, std::string> rows_of;
+  for (const std::string& table : tables) rows_of.emplace(TableRowsName(table), table);
+  for (const ArraySpec& array : arrays)
+    items.push_back({array.name, &array, tables.contains(array.name), array.name});
+  for (const BlobSpec& blob : blobs) {
+    const auto table = rows_of.find(blob.name);
+    items.push_back({blob.name, nullptr, false, table != rows_of.end() ? table->second : blob.name});
+  }
   return items;
 }
 
@@ -84,16 +93,21 @@ Matching MatchItems(const std::vector<ArraySpec>& saved, const std::vector<BlobS
       report(0, pattern + ": to be loaded, but the program has registered nothing of such a name");
   }
   std::map<std::string, Item> offered;  // by the name that the program should have
-  for (const Item& item : ItemsOf(saved, saved_blobs)) {
-    const std::string name = NewName(item.name, options.renames);
-    if (!TakesPart(name, options.only)) continue;
+  std::set<std::string> saved_tables;
+  for (const ArraySpec& array : saved) {
+    if (now.tables.contains(NewName(array.name, options.renames))) saved_tables.insert(array.name);
+  }
+  for (const Item& item : ItemsOf(saved, saved_blobs, saved_tables)) {
+    const std::string subject = NewName(item.of, options.renames);
+    if (!TakesPart(subject, options.only)) continue;
+    const std::string name = item.of == item.name ? subject : TableRowsName(subject);
     const auto [it, is_new] = offered.emplace(name, item);
     if (!is_new)
       report(0, name + ": saved as \"" + it->second.name + "\" and as \"" + item.name +
                     "\"; a rename gives both this name");
   }
   for (const Item& item : registered) {
-    if (!TakesPart(item.name, options.only)) {
+    if (!TakesPart(item.of, options.only)) {
       out.differences.push_back({ItemDifference::kLeft, item.name, ""});
       continue;
     }

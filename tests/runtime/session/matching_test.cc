@@ -137,5 +137,18 @@ TEST(Matching, OfATableTheNumberOfRowsDoesNotMatter) {
       ElementsAre("p: saved [70, 8] U8, registered [9, 16] U8"));
 }
 
+TEST(Matching, TheRowsOfATableAreChosenAndRenamedWithIt) {
+  const std::vector<ArraySpec> saved = {{"old", DType::kU8, false, {7, 16}}};
+  const std::vector<BlobSpec> saved_blobs = {{"old.rows", CAIRN_BLOB_MERGE}, {"rng", CAIRN_BLOB_RESEED}};
+  State now = Program({{"p", DType::kU8, false, {3, 16}}}, {{"p.rows", CAIRN_BLOB_MERGE}});
+  now.tables = {"p"};
+  MatchOptions options;
+  options.renames = {{"old", "p"}};
+  options.only = {"p"};
+  const Matching matching = MatchItems(saved, saved_blobs, now, options);
+  EXPECT_THAT(matching.refused, IsEmpty());
+  EXPECT_THAT(matching.blobs, ElementsAre(Pair("old.rows", "p.rows")));
+}
+
 }  // namespace
 }  // namespace cairn
