@@ -255,6 +255,27 @@ std::vector<LocalHolder> RestoreLeader::HeldOfCheckpoint(const LoadedCheckpoint&
   return held;
 }
 
+Status RestoreLeader::MayKeep(const Order& load, const std::string& title) {
+  std::set<std::string> kept;
+  for (const ItemDifference& d : load.differences) {
+    if (d.kind == ItemDifference::kRenamed || d.kind == ItemDifference::kExtra) continue;
+    if (d.kind != ItemDifference::kLeft && touched_.contains(d.name)) {
+      return {Code::kMismatch,
+              "checkpoint " + title + " does not restore \"" + d.name +
+                  "\", which holds what was read of a newer checkpoint before that turned out to "
+                  "be damaged. The damaged one is marked: run the same command again"};
+    }
+    kept.insert(d.name);
+  }
+  for (const ArraySpec& array : state_.layout.arrays) {
+    if (!kept.contains(array.name)) touched_.insert(array.name);
+  }
+  for (const BlobSpec& blob : state_.blobs) {
+    if (!kept.contains(blob.name)) touched_.insert(blob.name);
+  }
+  return OkStatus();
+}
+
 // Has all members load `checkpoint`. Worst of their outcomes: a mismatch or a fault that proves nothing stops; damage falls back.
 Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint) {
   const std::string title = checkpoint.name + " (step " + std::to_string(checkpoint.manifest.step) + ")";
@@ -296,6 +317,7 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint) {
     load.differences.push_back({ItemDifference::kReset, name->second, blob.name});
     reset.push_back(name->second);
   }
+  CAIRN_RETURN_IF_ERROR(MayKeep(load, title));
   const std::vector<LocalHolder> held = HeldOfCheckpoint(checkpoint);
   if (!held.empty()) {
     members_.TellAll(

@@ -14,6 +14,7 @@
 #define CAIRN_RUNTIME_SESSION_RESTORE_LEADER_H_
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,8 @@ class RestoreLeader {
   Result<std::optional<Order>> Take(const RunDirectory& dir, const std::string& name);
   std::vector<LocalHolder> HeldOfCheckpoint(const LoadedCheckpoint& checkpoint) const;
   Result<Order> Offer(const LoadedCheckpoint& checkpoint);
+  // Before what `load` says is loaded from the checkpoint of this title: whether all that it does not restore is still as the program made it.
+  Status MayKeep(const Order& load, const std::string& title);
   void PassOver(const RunDirectory& dir, const std::string& name, const Status& why);
   Status PrepareAll();
 
@@ -60,6 +63,7 @@ class RestoreLeader {
   std::vector<Inventory> inventories_;  // by rank; what earlier lives left on the nodes
   State state_;                         // what all members registered
   Index index_;                         // of every save of it, but for the files' roots
+  std::set<std::string> touched_;  // items that a checkpoint was loaded into, which may have been damaged
   std::optional<Rescued> rescued_;
   std::string loaded_;  // the checkpoint that all have loaded; "" = none
 };

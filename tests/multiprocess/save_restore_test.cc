@@ -54,6 +54,14 @@ std::vector<std::string> SaveAt(int64_t step) {
   return {"--save-at", std::to_string(step), "--wait-at", std::to_string(step)};
 }
 
+void FlipAByte(const std::string& path, std::streamoff offset) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(offset);
+  const char byte = static_cast<char>(file.get() ^ 0x10);
+  file.seekp(offset);
+  file.put(byte);
+}
+
 class SaveRestore : public ::testing::Test {
  protected:
   TempDir tmp_;
@@ -218,14 +226,7 @@ TEST_F(SaveRestore, AFlippedByteIsNamedAndTheOlderCheckpointIsUsed) {
     ASSERT_TRUE(WaitFor([&] { return Committed(dir_).size() == 2; })) << second.Log();
   }
   const std::string newest = Committed(dir_).front().name;
-  const std::string shard = dir_ + "/" + newest + "/shard-00002-model-00001-of-00001.safetensors";
-  {
-    std::fstream file(shard, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(5000);
-    const char byte = static_cast<char>(file.get() ^ 0x10);
-    file.seekp(5000);
-    file.put(byte);
-  }
+  FlipAByte(dir_ + "/" + newest + "/shard-00002-model-00001-of-00001.safetensors", 5000);
   Step resumed({.ranks = 3, .dir = dir_, .args = kArgs, .restart = 2});
   ASSERT_TRUE(resumed.Join()) << resumed.Log();
   EXPECT_THAT(resumed.rank(0).Err(), HasSubstr(newest + " is damaged and passed over"));
@@ -337,6 +338,33 @@ TEST_F(BeginFrom, NothingElseThanWhatWasAskedFor) {
   ASSERT_TRUE(RunDirectory::Open(new_dir_, "main")
                   .ok());  // as a job without the option leaves it that was killed early
   EXPECT_THAT(refusal(dir_, 102), HasSubstr("began without it, and has saved nothing since"));
+}
+
+// What is not in the older one would keep what was read of the damaged one.
+TEST_F(SaveRestore, AnItemThatTheOlderCheckpointLacksIsNotLeftAsTheDamagedOneHadIt) {
+  SaveThenKill(dir_, 2, 10);
+  const std::vector<std::string> args = With(kArgs, {"--replica", "1000"});
+  const std::map<std::string, std::string> env = {{"CAIRN_MATCH", "allow-missing"}};
+  {
+    Step second({.ranks = 2,
+                 .dir = dir_,
+                 .args = With(With(args, SaveAt(30)), {"--exit-at", "31"}),
+                 .env = env,
+                 .restart = 1});
+    ASSERT_TRUE(second.Join()) << second.Log();
+  }
+  ASSERT_EQ(Committed(dir_).size(), 2u);
+  FlipAByte(dir_ + "/" + Committed(dir_).front().name + "/shard-00002-model-00001-of-00001.safetensors",
+            5000);
+  {
+    Step third({.ranks = 2, .dir = dir_, .args = args, .env = env, .restart = 2});
+    ASSERT_TRUE(third.Join()) << third.Log();
+    for (int r = 0; r < 2; ++r) EXPECT_EQ(third.rank(r).exit_code(), 4) << third.Log();
+    EXPECT_THAT(third.rank(0).Line("restore"), HasSubstr("which holds what was read of a newer checkpoint"));
+  }
+  Step fourth({.ranks = 2, .dir = dir_, .args = args, .env = env, .restart = 3});
+  ASSERT_TRUE(fourth.Join()) << fourth.Log();
+  EXPECT_THAT(fourth.rank(0).Line("resumed"), StartsWith("10 0"));
 }
 
 TEST_F(SaveRestore, AReshapedArrayStopsAllRanksAndMarksNothing) {
