@@ -8,6 +8,7 @@
 #include "planner/save_plan.h"
 #include "runtime/catalog/marks.h"
 #include "runtime/catalog/retention.h"
+#include "runtime/catalog/target.h"
 #include "runtime/session/partner.h"
 #include "runtime/session/strikes.h"
 #include "runtime/staging/image_plan.h"
@@ -32,6 +33,26 @@ std::string HowToAllow(uint32_t match, bool helps) {
   if ((match & kAllowMissing) != 0) value += "allow-missing";
   if ((match & kAllowExtra) != 0) value += value.empty() ? "allow-extra" : ",allow-extra";
   return " allow the difference by --checkpoint-match=" + value + ",";
+}
+
+// Whether --checkpoint-from=`asked` names what the run began from. A directory alone may have newer checkpoints by now.
+Status CheckOrigin(const std::string& asked, const Origin& origin) {
+  const std::string title = "--checkpoint-from=" + asked;
+  const auto target = ParseTarget(asked);
+  if (!target.ok()) return target.status().Annotate(title);
+  const auto run = OpenRun(target->dir);
+  if (!run.ok()) return run.status().Annotate(title);
+  bool same = run->path() == origin.path;
+  if (same && !target->which.empty()) {
+    const auto chosen = ChooseCheckpoint(asked);
+    if (!chosen.ok()) return chosen.status().Annotate(title);
+    same = chosen->checkpoint.name == origin.checkpoint;
+  }
+  return same ? OkStatus()
+              : Status(Code::kExists, title + ": the run has begun from " + origin.path + "@" +
+                                          origin.checkpoint +
+                                          ", and has saved nothing since: remove its directory, or give "
+                                          "another --checkpoint-dir");
 }
 
 }  // namespace
@@ -190,7 +211,11 @@ Result<Order> RestoreLeader::Choose(const RunDirectory& dir) {
                                        "give another --checkpoint-dir");
   }
   const std::optional<Origin>& origin = dir.info().origin;
-  if (listing.checkpoints.empty() && origin && !origin->checkpoint.empty()) return BeginFrom(*origin);
+  if (listing.checkpoints.empty() && origin && !origin->checkpoint.empty()) {
+    if (!settings.from.empty() && boot_.first_life)
+      CAIRN_RETURN_IF_ERROR(CheckOrigin(settings.from, *origin));
+    return BeginFrom(*origin);
+  }
   if (!settings.from.empty() && boot_.first_life) {
     return Status(Code::kExists,
                   "--checkpoint-from: the run in " + dir.path() +

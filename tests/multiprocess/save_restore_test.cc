@@ -338,6 +338,12 @@ TEST_F(BeginFrom, NothingElseThanWhatWasAskedFor) {
   ASSERT_TRUE(RunDirectory::Open(new_dir_, "main")
                   .ok());  // as a job without the option leaves it that was killed early
   EXPECT_THAT(refusal(dir_, 102), HasSubstr("began without it, and has saved nothing since"));
+  std::filesystem::remove_all(new_dir_);
+  ASSERT_TRUE(
+      RunDirectory::Open(new_dir_, "main", {}, Origin{"cairn", dir_, "", "step-000000000001.e1.0a1b2c3d"})
+          .ok());
+  EXPECT_THAT(refusal(dir_ + "@" + StepOf(from), 103),
+              HasSubstr("the run has begun from " + dir_ + "@step-000000000001"));
 }
 
 // What is not in the older one would keep what was read of the damaged one.

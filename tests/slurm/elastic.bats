@@ -89,7 +89,7 @@ ends_well() {
   job=$(elastic '--nodes=3 --no-kill' '--min-nodes=2' '--checkpoint-dir=run --checkpoint=20steps' $options)
   wait_for 30 has_committed "$T/run"
   kill_node n3
-  wait_for 60 begins 1
+  wait_for 60 begins 1 || { revive_node n3; return 1; }  # the tests after this one need it
   revive_node n3
   ends_well "$job" 250 $options
   [[ $(lives_of) == 2 && $(ranks_of 1) == 2 ]]

@@ -104,7 +104,9 @@ class Run:
         self._in_body = self._counted = False
         self._piece, self._pieces, self._end = 0, 1, 0  # of the step under way, and the place after it
         self._session.on_copy(self._collect)
-        self._encode()  # what cannot be saved is said now, not at the first save
+        # What cannot be saved is said now, not at the first save; and by all ranks, though one saves it: none goes on into the restore alone.
+        codec.encode({key: one.state_dict() for key, one in self._plain.items()}, "the state of schedulers and extra")
+        self._encode()
         self._rename = optimizer_renames(rename, models)
         self.report = self._session.restore(match, item_renames(rename, models, optimizers))
         self.steps_done = self.report.step
