@@ -85,7 +85,8 @@ ends_well() {
 }
 
 @test "loss: with --no-kill a job goes on with the nodes that are left when one dies" {
-  local job pid options="$plate --steps 250 --step-ms 20"
+  if [[ -z ${CAIRN_TEST_FULL:-} ]]; then skip "Slurm 22.05 does not always start another step then: docs/elastic.md, Limits"; fi
+  local job options="$plate --steps 250 --step-ms 20"
   job=$(elastic '--nodes=3 --no-kill' '--min-nodes=2' '--checkpoint-dir=run --checkpoint=20steps' $options)
   wait_for 30 has_committed "$T/run"
   kill_node n3
@@ -184,6 +185,9 @@ SCRIPT
   as_root rm -f "/dev/shm/cairn-$(id -u "$cluster_user")/$job".*.shield.*
 }
 
+# Slurm 22.05 goes on counting CPUs of steps whose job was resized or lost a node: later jobs would get fewer nodes than are idle.
 teardown_file() {
   if [[ -e $CAIRN_DEVCLUSTER/cairn.conf.away ]]; then mv "$CAIRN_DEVCLUSTER/cairn.conf.away" "$CAIRN_DEVCLUSTER/plugstack.conf.d/cairn.conf"; fi
+  "$devcluster" down
+  "$devcluster" up --prefix "$CAIRN_PREFIX"
 }
