@@ -104,24 +104,30 @@ class Exchange {
   // A parcel that `reader` has read reaches the ranks above it first, then those below.
   static size_t LaneTo(uint32_t rank, uint32_t reader) { return rank < reader ? 1 : 0; }
 
+  BulkIdentity IdentityOn(const Lane& lane) const {
+    BulkIdentity self = links_.self;
+    self.purpose = lane.purpose;
+    return self;
+  }
+
   Status OpenLanes() {
     std::array<uint64_t, kLanes> longest{};
     for (const ExchangePlan::Receipt& receipt : plan_.receipts) {
       uint64_t& bytes = longest[LaneTo(rank_, receipt.reader)];
       bytes = std::max(bytes, receipt.bytes);
     }
-    for (size_t i = 0; i < kLanes; ++i) {
-      Lane& lane = lanes_[i];
-      BulkIdentity self = links_.self;
-      self.purpose += " lane " + std::to_string(i);
-      lane.purpose = self.purpose;
-      lane.sender.emplace(
-          self,
-          [this, purpose = self.purpose](int rank) {
+    for (size_t i = 0; i < kLanes; ++i) {  // all of them first: what comes on one lane is passed on by either
+      lanes_[i].purpose = links_.self.purpose + " lane " + std::to_string(i);
+      lanes_[i].sender.emplace(
+          IdentityOn(lanes_[i]),
+          [this, purpose = lanes_[i].purpose](int rank) {
             return links_.addresses->Find(rank, purpose, *links_.breaker, kAddressBound);
           },
           links_.breaker);
+    }
+    for (size_t i = 0; i < kLanes; ++i) {
       if (longest[i] == 0) continue;
+      Lane& lane = lanes_[i];
       BulkEvents events;
       events.place = [this](int, const BulkSubject& subject, uint32_t bytes) -> Result<std::span<std::byte>> {
         if (subject.type == kReference) return std::span<std::byte>();
@@ -137,9 +143,9 @@ class Exchange {
         return TakeShared(subject, payload, std::move(descriptor));
       };
       events.lost = [this](int, const Status& why) { links_.breaker->Break(Torn(why)); };
-      auto receiver =
-          BulkReceiver::Open(self, static_cast<uint32_t>(std::max(longest[i], uint64_t{sizeof(Reference)})),
-                             links_.breaker, std::move(events));
+      auto receiver = BulkReceiver::Open(
+          IdentityOn(lane), static_cast<uint32_t>(std::max(longest[i], uint64_t{sizeof(Reference)})),
+          links_.breaker, std::move(events));
       if (!receiver.ok()) return Torn(receiver.status().Annotate("take data of other ranks"));
       lane.receiver = *std::move(receiver);
       links_.addresses->Publish(lane.purpose, lane.receiver->addresses());
