@@ -48,11 +48,15 @@ class Context:
 
     def ranks(self, count, *arguments, settings=None):
         """A Step of `count` ranks of bench_rank, and its folder on the disk that is measured."""
-        programs = Programs(self.build)
-        programs.toy = self.program("bench_rank")
         folder = self.folder()
         os.mkfifo(folder / "commands")
-        return Step(programs, folder / "logs", folder / "run", [*arguments, "--folder", folder], count, settings=settings), folder
+        return self.ranks_again(folder, 0, count, *arguments, settings=settings), folder
+
+    def ranks_again(self, folder, restart, count, *arguments, settings=None):
+        """The restart-th life, from 0, of such a Step."""
+        programs = Programs(self.build)
+        programs.toy = self.program("bench_rank")
+        return Step(programs, folder / f"logs{restart}", folder / "run", [*arguments, "--folder", folder], count, restart=restart, settings=settings)
 
 
 def numbers(step, word):

@@ -6,10 +6,11 @@ import statistics
 import subprocess
 import time
 
-from context import clean_environment
+from context import clean_environment, finish
 from figures import Figure, seconds
 
 BOUND = 600.0
+KEPT = 2  # checkpoints, by default
 
 
 class Cairn:
@@ -29,6 +30,10 @@ class Cairn:
                 raise RuntimeError("a save did not come to its end:\n" + self.step.log())
             time.sleep(0.005)
         self.seen += 1
+        while len([name for name in os.listdir(self.folder / "run") if name.startswith(("step-", "removed-"))]) > KEPT:
+            if time.monotonic() > deadline:
+                raise RuntimeError("an older checkpoint was not removed:\n" + self.step.log())
+            time.sleep(0.005)  # outside the measured time, as the peers' older ones
         return float(lines[-1].split()[1])
 
     def stall(self):
@@ -37,12 +42,33 @@ class Cairn:
         return [event["stall_ns"] * 1e-9 for event in events if event["event"] == "saved"][-1]
 
     def close(self):
+        """Leaves a finished run."""
         try:
             self.commands.write("stop\n")
             self.commands.close()
             self.step.join(BOUND)
         finally:
             self.step.__exit__()
+
+
+class CairnLoads:
+    """Lives of a finished run, each of which loads its last checkpoint."""
+
+    def __init__(self, context, ranks, arrays, elements):
+        saves = Cairn(context, ranks, arrays, elements)
+        saves.close()
+        self.life = 0
+        self.start = lambda: context.ranks_again(saves.folder, self.life, ranks, "restore", "--arrays", arrays, "--elements", elements)
+
+    def measure(self):
+        self.life += 1
+        with self.start() as step:
+            finish(step)
+            return max(float(line.split()[1]) for rank in range(len(step.ranks)) for line in step.output(rank).splitlines()
+                       if line.startswith("restore "))
+
+    def close(self):
+        pass
 
 
 class Peer:
@@ -68,7 +94,7 @@ class Peer:
 def race(name, workload, cairn, peer, ways, stalls, rounds):
     """Every round each way once and Cairn twice, in random order. Figures: how many times the peer's time is Cairn's.
 
-    ways    name: Bar, for times until the bytes are durable
+    ways    name: Bar, for times until the bytes are durable, or loaded
     stalls  name: Bar, for times until the program may go on
     """
     rng = random.Random(1)
@@ -81,7 +107,7 @@ def race(name, workload, cairn, peer, ways, stalls, rounds):
             os.sync()  # what another left to be written is not this one's to wait for
             if way == "cairn":
                 taken["durable"].append(cairn.measure())
-                taken["stall"].append(cairn.stall())
+                taken["stall"].append(cairn.stall() if stalls else 0)
             else:
                 taken[way].append(peer.measure(way))
         if number > 0:

@@ -1,7 +1,8 @@
-"""Saves a state of float arrays, split over ranks by rows, in the ways that PyTorch's users know. A process for each rank, gloo between them.
+"""Saves and loads a state of float arrays, split over ranks by rows, in the ways that PyTorch's users know. A process for each rank, gloo between
+them.
 
-Rank 0 reads a way's name a line on stdin and answers "WAY<tab>SECONDS": until the bytes are durable on all ranks. Each save goes to a folder of
-its own; the folder before is removed outside the measured time.
+Rank 0 reads a way's name a line on stdin and answers "WAY<tab>SECONDS": until the bytes are durable, or loaded, on all ranks. Each save goes to
+a folder of its own; the folder before is removed outside the measured time. A load is of what the same library saved first.
 """
 import argparse
 import os
@@ -15,7 +16,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 import torch.multiprocessing as mp
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Shard
 
@@ -50,6 +51,26 @@ def safetensors(state, folder):
     sync(folder)
 
 
+def dcp_load(state, folder):
+    dcp.load(state, storage_reader=dcp.FileSystemReader(folder))
+
+
+def torch_load(state, folder):
+    fill(state, torch.load(folder / f"{dist.get_rank()}.pt", weights_only=True))
+
+
+def safetensors_load(state, folder):
+    fill(state, load_file(folder / f"{dist.get_rank()}.safetensors"))
+
+
+def fill(state, loaded):
+    for name, tensor in state.items():
+        tensor.to_local().copy_(loaded[name])
+
+
+# A load, and the save whose result it loads.
+LOADS = {"dcp.load": (dcp_load, dcp_save), "torch.load": (torch_load, torch_save), "safetensors load": (safetensors_load, safetensors)}
+
 # A way that returns a future is durable when it is done; the name with ", stall" asks for the time until it returned.
 WAYS = {"dcp.save": dcp_save, "dcp.async_save": dcp_async_save, "dcp.async_save, stall": dcp_async_save, "torch.save": torch_save, "safetensors": safetensors}
 
@@ -69,11 +90,14 @@ def work(rank, arguments, port):
         dist.broadcast_object_list(way)
         if not way[0]:
             break
-        folder = [pathlib.Path(arguments.folder) / f"{time.monotonic_ns()}"]
+        load, save = LOADS.get(way[0], (None, WAYS.get(way[0])))
+        folder = [pathlib.Path(arguments.folder) / (way[0] if load else f"{time.monotonic_ns()}")]
         dist.broadcast_object_list(folder)
+        if load and not folder[0].exists():
+            save(state, folder[0])
         dist.barrier()
         begin = time.monotonic()
-        future = WAYS[way[0]](state, folder[0])
+        future = (load or save)(state, folder[0])
         stall = time.monotonic() - begin
         if future:
             future.result()
@@ -82,7 +106,7 @@ def work(rank, arguments, port):
             print(way[0], stall if way[0].endswith("stall") else time.monotonic() - begin, sep="\t", flush=True)
             if last:
                 shutil.rmtree(last)
-        last = folder[0]
+        last = None if load else folder[0]
     dist.destroy_process_group()
 
 

@@ -65,7 +65,9 @@ class Rank {
           CAIRN_OK)
         return Fail("cairn_add_array");
     }
+    const auto begin = Clock::now();
     if (cairn_restore(session_, nullptr) != CAIRN_OK) return Fail("cairn_restore");
+    if (o_.mode == "restore") std::printf("restore %.9f\n", Seconds(begin));
     if (cairn_active(session_) == 0) return Fail("cairn_active");
     if (o_.mode == "saves") Saves();
     if (o_.mode == "step") Steps();
@@ -179,7 +181,7 @@ int main(int argc, char** argv) {
   CLI::App app("bench_rank");
   app.add_option("mode", o.mode)
       ->required()
-      ->check(CLI::IsMember({"saves", "step", "agreement", "slowdown"}));
+      ->check(CLI::IsMember({"saves", "restore", "step", "agreement", "slowdown"}));
   app.add_option("--arrays", o.arrays);
   app.add_option("--elements", o.elements);
   app.add_option("--folder", o.folder);

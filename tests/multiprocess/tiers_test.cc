@@ -36,6 +36,13 @@ std::vector<Checkpoint> Committed(const std::string& dir) {
   return listing.ok() ? listing->checkpoints : std::vector<Checkpoint>();
 }
 
+// Bytes of a file, as if the process had died at another moment or the memory had failed.
+void Overwrite(const std::string& path, std::streamoff offset, char byte) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(offset);
+  file.put(byte);
+}
+
 class Tiers : public ::testing::Test {
  protected:
   Tiers() { fs::create_directory(local_); }
@@ -84,6 +91,43 @@ class Tiers : public ::testing::Test {
     durable_ = Committed(dir_).front().id.step;
   }
 
+  // A life of which two saves became durable, so that all images carry the hash of their content. Once rank 0 has said `until`, all are killed,
+  // and the newer save loses its manifest.
+  void LoseAManifest(int ranks, std::map<std::string, std::string> env = {},
+                     const std::string& until = "saved step") {
+    {
+      Step step({.ranks = ranks,
+                 .dir = dir_,
+                 .args = With(kEndless, {"--save-at", "10", "35", "--wait-at", "10", "35"}),
+                 .env = Env(std::move(env))});
+      ASSERT_TRUE(WaitFor([&] {
+        const std::string said = step.rank(0).Err();
+        const size_t first = said.find("saved step");
+        return first != std::string::npos && said.find("saved step", first + 1) != std::string::npos &&
+               said.find(until) != std::string::npos;
+      })) << step.Log();
+      step.KillAll(SIGKILL);
+      ASSERT_TRUE(step.Join());
+      lost_log_ = step.Log();
+    }
+    const std::vector<Checkpoint> all = Committed(dir_);
+    for (const Checkpoint& c : all) {
+      if (c.id.step > 30) fs::remove(dir_ + "/" + c.name + "/manifest.json");
+    }
+    fs::remove(dir_ + "/CURRENT");
+    durable_ = all.back().id.step;
+  }
+
+  // In the images that the ranks of the node have of a shard, not in what they hold for others.
+  void FlipAByteOf(const std::string& node, const std::string& shard) const {
+    for (const std::string& image : Images(node, shard + "-model-00001-of-00001.safetensors")) {
+      if (image.find("/slot") == std::string::npos) continue;
+      std::ifstream in(image, std::ios::binary);
+      in.seekg(5000);
+      Overwrite(image, 5000, static_cast<char>(in.get() ^ 0x10));
+    }
+  }
+
   // The next life resumes at `step` (> 30 = from memory), and comes to the right end. Leaves nothing in the local tier.
   void Resume(int ranks, bool from_memory, const std::string& said) {
     Step step({.ranks = ranks, .dir = dir_, .args = kArgs, .env = Env(), .restart = 1});
@@ -102,13 +146,6 @@ class Tiers : public ::testing::Test {
   int64_t durable_ = 0;
   std::string lost_log_;
 };
-
-// Bytes of a file, as if the process had died at another moment or the memory had failed.
-void Overwrite(const std::string& path, std::streamoff offset, char byte) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(offset);
-  file.put(byte);
-}
 
 TEST_F(Tiers, ASaveThatNeverBecameDurableIsRescuedFromTheMemoryOfTheNodes) {
   for (const int ranks : {4, 3}) {
@@ -153,38 +190,20 @@ TEST_F(Tiers, WhatIsNotWholeOnAllRanksIsNotTakenAndTheDurableCheckpointIs) {
   }
 }
 
-// Two saves became durable here, and all images carry the hash of their content. Then the newer one loses its manifest.
 TEST_F(Tiers, AFlippedByteOfAnImageWithAHashIsFoundAndTheOlderCheckpointUsed) {
   for (const bool flip : {true, false}) {
-    {
-      Step step({.ranks = 2,
-                 .dir = dir_,
-                 .args = With(kEndless, {"--save-at", "10", "35", "--wait-at", "10", "35"}),
-                 .env = Env()});
-      ASSERT_TRUE(WaitFor([&] {
-        const std::string said = step.rank(0).Err();
-        const size_t first = said.find("saved step");
-        return first != std::string::npos && said.find("saved step", first + 1) != std::string::npos;
-      })) << step.Log();
-      step.KillAll(SIGKILL);
-      ASSERT_TRUE(step.Join());
-    }
-    const std::vector<Checkpoint> all = Committed(dir_);
-    for (const Checkpoint& c : all) {
-      if (c.id.step > 30) fs::remove(dir_ + "/" + c.name + "/manifest.json");
-    }
-    fs::remove(dir_ + "/CURRENT");
-    durable_ = all.back().id.step;
-    for (const std::string& image : Images("node0", "shard-00002-model-00001-of-00001.safetensors")) {
-      if (!flip) break;
-      std::ifstream in(image, std::ios::binary);
-      in.seekg(5000);
-      Overwrite(image, 5000, static_cast<char>(in.get() ^ 0x10));
-    }
+    LoseAManifest(2);
+    if (flip) FlipAByteOf("node0", "shard-00002");
     Resume(2, !flip, flip ? "their checksum differs" : "rescued step ");
     for (const Checkpoint& c : Committed(dir_)) EXPECT_EQ(c.struck, "");
     fs::remove_all(dir_);
   }
+}
+
+TEST_F(Tiers, AFlippedByteOfAnImageWithAHashIsFoundAndThePartnersCopyUsed) {
+  LoseAManifest(4, {{"CAIRN_PARTNER", "yes"}, {"CAIRN_LOG", "debug"}}, "the partners hold step 3");
+  FlipAByteOf("node1", "shard-00003");
+  Resume(4, true, "their checksum differs; the copy on node0 is taken instead");
 }
 
 TEST_F(Tiers, ALifeThatDiesBeforeItHasRescuedLeavesItToTheNext) {
