@@ -84,7 +84,7 @@ def work(rank, arguments, port):
     state = {f"model.layers.{i}.weight": DTensor.from_local(torch.full((rows,), float(i)), mesh, [Shard(0)], run_check=False)
              for i in range(arguments.arrays)}
     lines = os.fdopen(0, "r") if rank == 0 else None
-    last = None
+    last, saved = None, set()
     while True:
         way = [lines.readline().strip() if rank == 0 else None]
         dist.broadcast_object_list(way)
@@ -93,8 +93,9 @@ def work(rank, arguments, port):
         load, save = LOADS.get(way[0], (None, WAYS.get(way[0])))
         folder = [pathlib.Path(arguments.folder) / (way[0] if load else f"{time.monotonic_ns()}")]
         dist.broadcast_object_list(folder)
-        if load and not folder[0].exists():
+        if load and way[0] not in saved:
             save(state, folder[0])
+            saved.add(way[0])
         dist.barrier()
         begin = time.monotonic()
         future = (load or save)(state, folder[0])
