@@ -29,7 +29,7 @@ build() {
 }
 
 # What a prefix holds.
-readonly installed=(cairn cairn_command cairn_preload spank_cairn counter heat2d walkers cairn_toy)
+readonly installed=(cairn cairn_command cairn_preload spank_cairn counter heat2d walkers widen cairn_toy)
 
 # Installs build/release with its examples and the tests' own program into $prefix, as a cluster's user would find it.
 install_release() {

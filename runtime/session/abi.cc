@@ -234,6 +234,22 @@ CAIRN_API int cairn_set_load(cairn_session* session, const cairn_load_options* o
   });
 }
 
+CAIRN_API int cairn_set_load_planner(cairn_session* session, const cairn_load_planner* planner) {
+  return Guard([&] {
+    if (planner == nullptr || planner->struct_size < sizeof(cairn_load_planner)) {
+      return Report(
+          {Code::kInvalid, "cairn_set_load_planner: planner->struct_size is not sizeof(cairn_load_planner)"});
+    }
+    if (planner->set_up == nullptr)
+      return Report({Code::kInvalid, "cairn_set_load_planner: planner->set_up is NULL"});
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    if (live->restored()) return WrongState("cairn_set_load_planner after cairn_restore: say it before");
+    live->SetPlanner(*planner);
+    return CAIRN_OK + 0;
+  });
+}
+
 CAIRN_API int cairn_restored_difference(cairn_session* session, int index, cairn_difference* difference) {
   return Guard([&] {
     if (difference == nullptr || difference->struct_size < sizeof(cairn_difference)) {

@@ -26,12 +26,6 @@ Dims DenseStrides(const int64_t* extent, int ndim, bool fortran, int64_t element
   return strides;
 }
 
-Dims Reversed(const Dims& dims) {
-  Dims out;
-  for (int i = dims.size() - 1; i >= 0; --i) out.push_back(dims[i]);
-  return out;
-}
-
 Result<LocalPiece> MakePiece(std::string_view name, const cairn_array& array, const cairn_piece& piece,
                              int64_t element_bytes) {
   LocalPiece out;
@@ -70,6 +64,12 @@ Result<LocalPiece> MakePiece(std::string_view name, const cairn_array& array, co
 }
 
 }  // namespace
+
+Dims Reversed(const Dims& dims) {
+  Dims out;
+  for (int i = dims.size() - 1; i >= 0; --i) out.push_back(dims[i]);
+  return out;
+}
 
 Status Items::CheckName(std::string_view name) const {
   if (name.empty()) return {Code::kInvalid, "an item's name is empty"};

@@ -22,6 +22,9 @@ namespace cairn {
 inline constexpr size_t kMaxBlobBytes = 64 << 10;
 inline constexpr size_t kMaxMergedBlobBytes = 1 << 20;  // of which mostly one member has much
 
+// Between an array's dimensions as the program counts them and as they are kept, where it is a Fortran array.
+Dims Reversed(const Dims& dims);
+
 // A box of an array in this member's memory. A flat range is several of them.
 struct LocalPiece {
   Box box;

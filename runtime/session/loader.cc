@@ -23,23 +23,8 @@ Result<Index> ReadIndexOnce(const std::string& path, const Hash128& hash) {
   return DecodeIndex(bytes);
 }
 
-// The leader has just read this file: where it is not to be seen, another client's attribute cache is behind. And only what a second read
-// reproduces is damage.
-Result<Index> ReadIndex(const std::string& path, const Hash128& hash) {
-  const auto deadline = std::chrono::steady_clock::now() + LoadOptions().attribute_cache_bound;
-  for (;;) {
-    auto index = ReadIndexOnce(path, hash);
-    if (!index.ok() && index.status().code() == Code::kDamage) {
-      DropCached(path);
-      return ReadIndexOnce(path, hash);
-    }
-    if (index.ok() || index.status().code() != Code::kNotFound || std::chrono::steady_clock::now() > deadline)
-      return index;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-}
-
-// What is to be loaded, and by its arrays their positions in the index. Of tables, which come last, it has the arrays as they were saved.
+// What is to be loaded, and by its arrays their positions in the index. Of tables, which come last, it has the arrays as they were saved; of the
+// others too, where the program has planned what is loaded.
 struct Loading {
   Layout layout;
   std::vector<uint32_t> saved_array;
@@ -58,12 +43,14 @@ Result<Loading> FindArrays(const Order& order, const SavedLayout& saved, const S
   Loading loading;
   std::vector<uint32_t> chosen;
   std::vector<std::pair<std::string, uint32_t>> tables;  // name, position in the index
+  const bool planned = !order.plans.empty();
   for (uint32_t a = 0; a < layout.arrays.size(); ++a) {
     const ArraySpec& array = layout.arrays[a];
+    const bool table = state.tables.contains(array.name);
+    if (planned && !table) continue;
     const auto difference = differs.find(array.name);
     if (difference != differs.end() && difference->second->kind != ItemDifference::kRenamed) continue;
     const auto it = position.find(difference != differs.end() ? difference->second->saved_name : array.name);
-    const bool table = state.tables.contains(array.name);
     if (it == position.end() || (table ? !IsTableOf(saved.arrays[it->second], array.shape[1])
                                        : !IsAlike(saved.arrays[it->second], array))) {
       return Status(Code::kMismatch,
@@ -76,8 +63,19 @@ Result<Loading> FindArrays(const Order& order, const SavedLayout& saved, const S
     chosen.push_back(a);
     loading.saved_array.push_back(it->second);
   }
-  loading.layout = SelectArrays(layout, chosen);
+  if (planned) {
+    CAIRN_ASSIGN_OR_RETURN(State wanted, DecodeState(order.state));
+    loading.layout = std::move(wanted.layout);
+    for (const ArraySpec& array : loading.layout.arrays)
+      loading.saved_array.push_back(position.at(array.name));
+  } else {
+    loading.layout = SelectArrays(layout, chosen);
+  }
   for (const auto& [name, saved_array] : tables) {
+    if (std::count(loading.saved_array.begin(), loading.saved_array.end(), saved_array) > 0) {
+      return Status(Code::kInvalid, "the load planner reads \"" + saved.arrays[saved_array].name +
+                                        "\", whose rows are dealt out to table \"" + name + "\"");
+    }
     const auto marks = order.merged_blobs.find(TableRowsName(name));
     if (marks == order.merged_blobs.end()) {
       return Status(Code::kMismatch, "table \"" + name +
@@ -118,9 +116,10 @@ Layout OnlyRank(const Layout& layout, uint32_t rank) {
   return {layout.world_size, layout.arrays, LayoutIndex(layout).PiecesOf(rank), {}};
 }
 
-// Where each piece of the plan goes. The layout and the items list an array's pieces in the same order.
+// Where each piece of the plan goes. The layout and the items, or the load planner's plan, list an array's pieces in the same order.
 Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, Loading& loading,
-                                                  const Items& items) {
+                                                  const Items& items,
+                                                  const std::vector<Destination>* planned) {
   std::unordered_map<std::string_view, std::vector<Destination>> registered;
   for (const RegisteredArray& array : items.arrays()) {
     std::vector<Destination>& pieces = registered[array.spec.name];
@@ -141,8 +140,8 @@ Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, Load
       continue;
     }
     const std::string& name = loading.layout.arrays[piece.array].name;
-    const std::vector<Destination>& pieces = registered[name];
-    const size_t i = next[piece.array]++;
+    const std::vector<Destination>& pieces = planned != nullptr ? *planned : registered[name];
+    const size_t i = planned != nullptr ? destinations.size() : next[piece.array]++;
     if (i >= pieces.size() || !(pieces[i].box == piece.box))
       return Status(Code::kInternal,
                     "the merged layout does not have this rank's pieces of array \"" + name + "\"");
@@ -153,10 +152,26 @@ Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, Load
 
 }  // namespace
 
+// The leader has just read this file: where it is not to be seen, another client's attribute cache is behind. And only what a second read
+// reproduces is damage.
+Result<Index> ReadIndex(const std::string& path, const Hash128& hash) {
+  const std::string file = path + "/" + std::string(names::kIndex);
+  const auto deadline = std::chrono::steady_clock::now() + LoadOptions().attribute_cache_bound;
+  for (;;) {
+    auto index = ReadIndexOnce(file, hash);
+    if (!index.ok() && index.status().code() == Code::kDamage) {
+      DropCached(file);
+      return ReadIndexOnce(file, hash);
+    }
+    if (index.ok() || index.status().code() != Code::kNotFound || std::chrono::steady_clock::now() > deadline)
+      return index;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
 Result<LoadStats> LoadShare(const Order& order, const NearCopies& near, const State& state, Items& items,
-                            const ExchangeLinks& links) {
-  CAIRN_ASSIGN_OR_RETURN(const Index index,
-                         ReadIndex(order.path + "/" + std::string(names::kIndex), order.index_hash));
+                            LoadPlanner* planner, const ExchangeLinks& links) {
+  CAIRN_ASSIGN_OR_RETURN(const Index index, ReadIndex(order.path, order.index_hash));
   const auto rank = static_cast<uint32_t>(links.self.rank);
   CAIRN_ASSIGN_OR_RETURN(Loading loading, FindArrays(order, index.saved, state, items, rank));
   CAIRN_ASSIGN_OR_RETURN(const SavedIndex saved, SavedIndex::Make(index.saved));
@@ -165,7 +180,13 @@ Result<LoadStats> LoadShare(const Order& order, const NearCopies& near, const St
   ExchangeInput input{saved, wanted, loading.saved_array};
   if (order.exchange) input.readers = ReadersOf(index.files, near.nodes);
   CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange(input, rank));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<Destination> destinations, FindDestinations(plan, loading, items));
+  std::vector<Destination> planned;
+  if (planner != nullptr) {
+    CAIRN_ASSIGN_OR_RETURN(const ReadPlan items_read, DecodePlan(order.plans.front()));
+    CAIRN_ASSIGN_OR_RETURN(planned, planner->Resolve(items_read));
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<Destination> destinations,
+                         FindDestinations(plan, loading, items, planner != nullptr ? &planned : nullptr));
   std::vector<SourceFile> files;
   for (const ShardRecord& file : index.files) {
     const auto copy = near.here.find(file.number);
@@ -174,6 +195,7 @@ Result<LoadStats> LoadShare(const Order& order, const NearCopies& near, const St
                      copy == near.here.end() ? "" : copy->second});
   }
   CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, ExecuteExchange(plan, files, destinations, links));
+  if (planner != nullptr) CAIRN_RETURN_IF_ERROR(planner->Commit());
   for (TableLoad& table : loading.tables) CAIRN_RETURN_IF_ERROR(table.Finish(links));
   return stats;
 }

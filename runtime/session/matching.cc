@@ -70,7 +70,7 @@ Status CheckMatchOptions(const MatchOptions& options) {
 }
 
 Matching MatchItems(const std::vector<ArraySpec>& saved, const std::vector<BlobSpec>& saved_blobs,
-                    const State& now, const MatchOptions& options) {
+                    const State& now, const MatchOptions& options, const Fills* fills) {
   Matching out;
   bool hopeless = false;
   const auto report = [&](uint32_t needs, const std::string& line) {
@@ -106,15 +106,27 @@ Matching MatchItems(const std::vector<ArraySpec>& saved, const std::vector<BlobS
       report(0, name + ": saved as \"" + it->second.name + "\" and as \"" + item.name +
                     "\"; a rename gives both this name");
   }
-  for (const Item& item : registered) {
+  std::set<std::string_view> read;  // names of saved arrays, by the planner
+  for (uint32_t i = 0; i < registered.size(); ++i) {
+    const Item& item = registered[i];
+    const bool planned = fills != nullptr && item.array != nullptr && !item.table;
+    if (planned && !(*fills)[i].empty()) {
+      for (const uint32_t from : (*fills)[i]) read.insert(saved[from].name);
+      const std::string& first = saved[*(*fills)[i].begin()].name;
+      if ((*fills)[i].size() > 1 || first != item.name)
+        out.differences.push_back({ItemDifference::kRenamed, item.name, first});
+      continue;
+    }
     if (!TakesPart(item.of, options.only)) {
       out.differences.push_back({ItemDifference::kLeft, item.name, ""});
       continue;
     }
-    const auto it = offered.find(item.name);
+    const auto it = planned ? offered.end() : offered.find(item.name);
     if (it == offered.end()) {
       out.differences.push_back({ItemDifference::kMissing, item.name, ""});
-      report(kAllowMissing, item.name + ": registered " + item.Describe() + ", not in the checkpoint");
+      report(kAllowMissing,
+             item.name + ": registered " + item.Describe() +
+                 (planned ? ", and the load planner brings nothing into it" : ", not in the checkpoint"));
       continue;
     }
     const Item& from = it->second;
@@ -127,9 +139,12 @@ Matching MatchItems(const std::vector<ArraySpec>& saved, const std::vector<BlobS
     offered.erase(it);
   }
   for (const auto& [name, item] : offered) {
+    const bool planned = fills != nullptr && item.array != nullptr;
+    if (planned && read.contains(item.name)) continue;
     out.differences.push_back({ItemDifference::kExtra, "", item.name});
     report(kAllowExtra,
-           name + ": saved " + item.Describe() + as(item, name) + ", not registered by the program");
+           name + ": saved " + item.Describe() + as(item, name) +
+               (planned ? ", and the load planner brings nothing of it" : ", not registered by the program"));
   }
   if (hopeless) out.curable = 0;
   return out;

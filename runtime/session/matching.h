@@ -6,11 +6,14 @@
 //    the number of rows does not matter.
 // 4. A pattern of `only` that matches nothing of the program is refused.
 // 5. What the program has alone is missing, what the checkpoint has alone is extra: refused unless allowed.
+// Where the program's load planner says what is loaded into its arrays (read_plan.h), that counts for them, not their names: 3 is the planner's own
+// business, an array that gets nothing is missing, a saved one of which nothing is loaded is extra.
 #ifndef CAIRN_RUNTIME_SESSION_MATCHING_H_
 #define CAIRN_RUNTIME_SESSION_MATCHING_H_
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +36,7 @@ struct MatchOptions {
     std::string saved, registered;  // patterns
   };
   uint32_t allowed = 0;  // bits of Match
+  bool planner = false;  // the program has a load planner of its own
   std::vector<Rename> renames;
   std::vector<std::string> only;
 };
@@ -64,8 +68,12 @@ struct Matching {
   uint32_t curable = 0;            // bits of Match that would allow all that is refused; 0 = nothing would
 };
 
+// By array of the program: the saved ones of which something is loaded into it.
+using Fills = std::vector<std::set<uint32_t>>;
+
+// `fills`: what the program's load planner says; nullptr where there is none.
 Matching MatchItems(const std::vector<ArraySpec>& saved, const std::vector<BlobSpec>& saved_blobs,
-                    const State& now, const MatchOptions& options);
+                    const State& now, const MatchOptions& options, const Fills* fills = nullptr);
 
 }  // namespace cairn
 

@@ -48,20 +48,27 @@ std::map<std::string, std::string> ToBlobs(const json& in) {
   return out;
 }
 
+json FromList(const std::vector<std::string>& list) {
+  json out = json::array();
+  for (const std::string& bytes : list) out.push_back(FromBytes(bytes));
+  return out;
+}
+
+std::vector<std::string> ToList(const json& in) {
+  std::vector<std::string> out;
+  for (const json& bytes : in) out.push_back(ToBytes(bytes));
+  return out;
+}
+
 json FromMerged(const std::map<std::string, std::vector<std::string>>& blobs) {
   json out = json::object();
-  for (const auto& [name, by_member] : blobs) {
-    json& all = out[name] = json::array();
-    for (const std::string& bytes : by_member) all.push_back(FromBytes(bytes));
-  }
+  for (const auto& [name, by_member] : blobs) out[name] = FromList(by_member);
   return out;
 }
 
 std::map<std::string, std::vector<std::string>> ToMerged(const json& in) {
   std::map<std::string, std::vector<std::string>> out;
-  for (const auto& [name, all] : in.items()) {
-    for (const json& bytes : all) out[name].push_back(ToBytes(bytes));
-  }
+  for (const auto& [name, all] : in.items()) out.emplace(name, ToList(all));
   return out;
 }
 
@@ -128,6 +135,7 @@ json ToJson(const Order& m) {
   return {{"kind", m.kind},
           {"status", FromStatus(m.status)},
           {"state", FromBytes(m.state)},
+          {"plans", FromList(m.plans)},
           {"path", m.path},
           {"index", FromHash(m.index_hash)},
           {"blobs", FromBlobs(m.blobs)},
@@ -150,6 +158,7 @@ void FromJson(const json& in, Order& m) {
   m.kind = ToKind(in.at("kind"), Order::kStop);
   m.status = ToStatus(in.at("status"));
   m.state = ToBytes(in.at("state"));
+  m.plans = ToList(in.at("plans"));
   m.path = in.at("path").get<std::string>();
   m.run_id = in.at("run").get<std::string>();
   for (const json& s : in.at("sources"))
@@ -175,13 +184,10 @@ void FromJson(const json& in, Order& m) {
 }
 
 json ToJson(const Outcome& m) {
-  return {{"status", FromStatus(m.status)},
-          {"warning", m.warning},
-          {"needed", m.needed_bytes},
-          {"read", m.read_bytes},
-          {"near", m.near_bytes},
-          {"layout", FromBytes(m.layout)},
-          {"records", FromRanks(m.records)},
+  return {{"status", FromStatus(m.status)}, {"warning", m.warning},
+          {"needed", m.needed_bytes},       {"read", m.read_bytes},
+          {"near", m.near_bytes},           {"layout", FromBytes(m.layout)},
+          {"plans", FromList(m.plans)},     {"records", FromRanks(m.records)},
           {"damaged", FromRanks(m.damaged)}};
 }
 void FromJson(const json& in, Outcome& m) {
@@ -191,6 +197,7 @@ void FromJson(const json& in, Outcome& m) {
   m.read_bytes = in.at("read").get<uint64_t>();
   m.near_bytes = in.at("near").get<uint64_t>();
   m.layout = ToBytes(in.at("layout"));
+  m.plans = ToList(in.at("plans"));
   m.records = ToRanks(in.at("records"));
   m.damaged = ToRanks(in.at("damaged"));
 }

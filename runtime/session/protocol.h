@@ -68,7 +68,9 @@ struct Order {
     kShowLayout,  // report the layout of the folder `path` of this node's local tier
     kRescue,  // write the images of `sources`, saved under the layout `state`, into the attempt's folder `path`; report records
     kNear,  // copies of files of the checkpoint `path` lie in the memory of the nodes `near`: keep it; nothing is reported
-    kLoad,  // load the checkpoint `path`, of which `sources` lie on this node too; then report an Outcome
+    kPlan,  // the program has a load planner: report a plan for the checkpoint `path`, which differs by `differences` if nobody changes it
+    kPlanAll,  // `plans` are those of all members: report them as this member's planner changes them
+    kLoad,     // load the checkpoint `path`, of which `sources` lie on this node too; then report an Outcome
     kAbandon,  // some rank has failed in `round`: end it; who is still at it reports an Outcome all the same
     kForget,   // nothing that dead ranks of the run `run_id` left is needed any more: remove it, then report
     kPrepare,  // make plans and slots for the saves of this life, then report
@@ -78,6 +80,8 @@ struct Order {
   Kind kind = kStop;
   Status status;
   std::string state;
+  // EncodePlan. kPlanAll: by rank. kLoad: where the program has a load planner this member's own, joined, and `state` is the layout that all want.
+  std::vector<std::string> plans;
   std::string path;
   std::string run_id;
   std::vector<RescueSource> sources;
@@ -104,10 +108,11 @@ struct Outcome {
   Status status;
   std::string
       warning;  // kPrepare, for the user: saves of this rank cost more than they should, or survive less
-  uint64_t needed_bytes = 0;  // what the ranks need of the blocks that this one read, each byte once
-  uint64_t read_bytes = 0;    // whole blocks
-  uint64_t near_bytes = 0;    // of these, from copies in the memory of the nodes
-  std::string layout;         // kShowLayout
+  uint64_t needed_bytes = 0;       // what the ranks need of the blocks that this one read, each byte once
+  uint64_t read_bytes = 0;         // whole blocks
+  uint64_t near_bytes = 0;         // of these, from copies in the memory of the nodes
+  std::string layout;              // kShowLayout
+  std::vector<std::string> plans;  // kPlan: this member's; kPlanAll: by rank
   // kRescue, by rank of that life: an encoded MemberRecord each; or why the images are not what was saved, and nothing of them was kept.
   std::map<uint32_t, std::string> records, damaged;
 };

@@ -281,6 +281,11 @@ std::vector<LocalHolder> RestoreLeader::HeldOfCheckpoint(const LoadedCheckpoint&
 }
 
 Status RestoreLeader::MayKeep(const Order& load, const std::string& title) {
+  if (match_.planner && !touched_.empty()) {
+    return {Code::kMismatch, "the program's load planner may leave alone in checkpoint " + title +
+                                 " what was read of a newer one before that turned out to be damaged. The "
+                                 "damaged one is marked: run the same command again"};
+  }
   std::set<std::string> kept;
   for (const ItemDifference& d : load.differences) {
     if (d.kind == ItemDifference::kRenamed || d.kind == ItemDifference::kExtra) continue;
@@ -301,13 +306,46 @@ Status RestoreLeader::MayKeep(const Order& load, const std::string& title) {
   return OkStatus();
 }
 
+Result<JoinedPlans> RestoreLeader::Plan(const LoadedCheckpoint& checkpoint,
+                                        std::vector<ItemDifference> differences) {
+  Order order{.kind = Order::kPlan,
+              .path = checkpoint.path,
+              .index_hash = checkpoint.manifest.index_hash,
+              .differences = std::move(differences),
+              .step = checkpoint.manifest.step,
+              .world_size_saved = checkpoint.manifest.world_size};
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<Outcome> outcomes,
+                         members_.Ask([&](int) { return order; }, Members::kBound));
+  Order all{.kind = Order::kPlanAll};
+  for (const Outcome& outcome : outcomes) all.plans.push_back(outcome.plans.front());
+  CAIRN_RETURN_IF_ERROR(CheckPlansFit(all.plans));
+  members_.Tell(0, all);
+  CAIRN_ASSIGN_OR_RETURN(const Outcome changed, members_.Hear(0));
+  CAIRN_RETURN_IF_ERROR(changed.status.Annotate("rank 0"));
+  std::vector<ReadPlan> plans;
+  for (const std::string& plan : changed.plans) {
+    CAIRN_ASSIGN_OR_RETURN(plans.emplace_back(), DecodePlan(plan));
+  }
+  return JoinPlans(plans, checkpoint.index.saved.arrays, state_);
+}
+
 // Has all members load `checkpoint`. Worst of their outcomes: a mismatch or a fault that proves nothing stops; damage falls back.
 Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint) {
   const std::string title = checkpoint.name + " (step " + std::to_string(checkpoint.manifest.step) + ")";
   std::vector<BlobSpec> saved_blobs;
   for (const BlobItem& blob : checkpoint.blobs.items)
     saved_blobs.push_back({blob.name, static_cast<int>(blob.policy)});
-  Matching matching = MatchItems(checkpoint.index.saved.arrays, saved_blobs, state_, match_);
+  const std::vector<ArraySpec>& saved = checkpoint.index.saved.arrays;
+  Matching matching = MatchItems(saved, saved_blobs, state_, match_);
+  JoinedPlans planned;
+  if (match_.planner) {
+    auto plans = Plan(checkpoint, std::move(matching.differences));
+    if (plans.status().code() == Code::kDamage) return plans.status();
+    if (!plans.ok())
+      return plans.status().Annotate("checkpoint " + title + " could not be loaded; it is not marked");
+    planned = *std::move(plans);
+    matching = MatchItems(saved, saved_blobs, state_, match_, &planned.fills);
+  }
   if (!matching.refused.empty()) {
     return Status(Code::kMismatch,
                   "checkpoint " + title + " and the program differ:" + Joined(matching.refused) +
@@ -320,6 +358,8 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint) {
              .path = checkpoint.path,
              .index_hash = checkpoint.manifest.index_hash,
              .differences = std::move(matching.differences)};
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> plans, EncodePlans(planned.plans));
+  if (match_.planner) load.state = EncodeState({.layout = std::move(planned.wanted)});
   const bool same_world = checkpoint.manifest.world_size == static_cast<uint32_t>(boot_.world_size);
   std::vector<std::string> reset;
   for (const BlobItem& blob : checkpoint.blobs.items) {
@@ -351,6 +391,7 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint) {
   const auto begin = std::chrono::steady_clock::now();
   const auto order_for = [&](int rank) {
     Order order = load;
+    if (match_.planner) order.plans = {plans[static_cast<size_t>(rank)]};
     order.sources = SourcesOn(held, inventories_[static_cast<size_t>(rank)].node);
     for (const BlobItem& blob : checkpoint.blobs.items) {
       if (!same_world) break;

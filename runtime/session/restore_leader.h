@@ -2,8 +2,8 @@
 //
 //   1. All members say what they found on their nodes, then share their items. Merged, they are the layout of this life; all get it.
 //   2. The candidates are offered from the newest on: a snapshot that was staged by all and never became durable is made so first
-//      (session/rescue_leader.h); all are told of which of its files the nodes' memory has copies, and load it in one round
-//      (session/members.h). What is damaged is marked, and the next one is offered; whatever else goes wrong stops all.
+//      (session/rescue_leader.h); where the program has a load planner, all make their plans, and member 0 changes them (session/read_plan.h);
+//      all are told of which of its files the nodes' memory has copies, and load it in one round (session/members.h). What is damaged is marked, and the next one is offered; whatever else goes wrong stops all.
 //      Where there are tables, whose rows are dealt out with the load, all share their items again.
 //   3. The keeper goes on from it: this epoch's parent is published.
 //   4. The nodes forget what earlier lives left in their memory.
@@ -26,6 +26,7 @@
 #include "runtime/session/keeper.h"
 #include "runtime/session/matching.h"
 #include "runtime/session/members.h"
+#include "runtime/session/read_plan.h"
 #include "runtime/session/rescue_leader.h"
 
 namespace cairn {
@@ -50,6 +51,8 @@ class RestoreLeader {
   Result<std::optional<Order>> Take(const RunDirectory& dir, const std::string& name);
   std::vector<LocalHolder> HeldOfCheckpoint(const LoadedCheckpoint& checkpoint) const;
   Result<Order> Offer(const LoadedCheckpoint& checkpoint);
+  // What all members have planned for it, `differences` being what differs if nobody changes anything.
+  Result<JoinedPlans> Plan(const LoadedCheckpoint& checkpoint, std::vector<ItemDifference> differences);
   // Before what `load` says is loaded from the checkpoint of this title: whether all that it does not restore is still as the program made it.
   Status MayKeep(const Order& load, const std::string& title);
   void PassOver(const RunDirectory& dir, const std::string& name, const Status& why);

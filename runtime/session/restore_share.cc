@@ -29,6 +29,7 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
   }
   links_.send(Inventory::kType, EncodeSessionMessage(inventory));
   links_.send(kShareMessage, EncodeShare(items_));
+  match_.planner = planner_calls_.has_value();
   lead(match_);
   for (;;) {
     CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter, links_.mailbox->Take(kOrderMessage, 0, kOrderBound));
@@ -49,6 +50,7 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
     }
     if (order.kind == Order::kProceed) {
       links_.boundary->SetLabel(order.label);
+      planner_.reset();
       state_ = {};
       near_ = {};
       cairn_report report{};
@@ -125,6 +127,10 @@ Status RestoreShare::Obey(const Order& order, Outcome* outcome) {
       leftovers.Remove(order.run_id);
       return OkStatus();
     }
+    case Order::kPlan:
+      return Plan(order, outcome);
+    case Order::kPlanAll:
+      return PlanForAll(order, outcome);
     case Order::kLoad:
       return Load(order, outcome);
     case Order::kPrepare:
@@ -197,8 +203,29 @@ std::unique_ptr<PartnerLink> RestoreShare::LinkPartner(const Saver& saver, const
   return nullptr;
 }
 
+Status RestoreShare::Plan(const Order& order, Outcome* outcome) {
+  if (!planner_calls_) return {Code::kInvalid, "it has no load planner, and rank 0 has one"};
+  planner_ = std::make_unique<LoadPlanner>(*planner_calls_, state_, items_, boot_.rank);
+  CAIRN_ASSIGN_OR_RETURN(Index index, ReadIndex(order.path, order.index_hash));
+  CAIRN_ASSIGN_OR_RETURN(const ReadPlan plan, planner_->PlanLocally(order, std::move(index)));
+  CAIRN_ASSIGN_OR_RETURN(outcome->plans, EncodePlans({plan}));
+  return OkStatus();
+}
+
+Status RestoreShare::PlanForAll(const Order& order, Outcome* outcome) {
+  std::vector<ReadPlan> plans;
+  for (const std::string& plan : order.plans) {
+    CAIRN_ASSIGN_OR_RETURN(plans.emplace_back(), DecodePlan(plan));
+  }
+  CAIRN_ASSIGN_OR_RETURN(plans, planner_->PlanForAll(std::move(plans)));
+  CAIRN_ASSIGN_OR_RETURN(outcome->plans, EncodePlans(plans));
+  return OkStatus();
+}
+
 // Arrays, then this member's blobs.
 Status RestoreShare::Load(const Order& order, Outcome* outcome) {
+  if (planner_calls_ && order.plans.empty())
+    return {Code::kInvalid, "it has a load planner, and rank 0 has none"};
   NearCopies near;
   if (const auto leftovers = Leftovers::Open(Tier()); leftovers.ok()) {
     for (const RescueSource& source : order.sources)
@@ -212,7 +239,7 @@ Status RestoreShare::Load(const Order& order, Outcome* outcome) {
     if (order.round <= abandoned_) return {Code::kCancelled, "another rank has failed"};
     transfer_ = transfer;
   }
-  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, LoadShare(order, near, state_, items_,
+  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, LoadShare(order, near, state_, items_, planner_.get(),
                                                           {Bulk("restore " + std::to_string(order.round)),
                                                            links_.addresses, transfer}));
   outcome->needed_bytes = stats.needed_bytes;

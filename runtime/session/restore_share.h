@@ -2,7 +2,7 @@
 // orders one after the other (protocol.h; the flow is in docs/design/session.md), and equips the boundary for the saves of this life.
 //
 // Threads.
-//   application   SetMatch, Run, differences, SavedBlob
+//   application   SetMatch, SetPlanner, Run, differences, SavedBlob
 //   any           EndTransfers, AbandonRound; never block
 #ifndef CAIRN_RUNTIME_SESSION_RESTORE_SHARE_H_
 #define CAIRN_RUNTIME_SESSION_RESTORE_SHARE_H_
@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "runtime/session/bootstrap.h"
 #include "runtime/session/boundary.h"
 #include "runtime/session/items.h"
+#include "runtime/session/load_planner.h"
 #include "runtime/session/mailbox.h"
 #include "runtime/session/matching.h"
 #include "runtime/session/partner.h"
@@ -52,6 +54,7 @@ class RestoreShare {
   Result<cairn_report> Run(const Opened& opened, const std::function<void(const MatchOptions& match)>& lead);
 
   void SetMatch(MatchOptions match) { match_ = std::move(match); }  // before Run; see cairn_set_load
+  void SetPlanner(const cairn_load_planner& calls) { planner_calls_ = calls; }  // before Run
   const std::vector<ItemDifference>& differences() const {
     return differences_;
   }  // of the checkpoint that was loaded
@@ -68,6 +71,8 @@ class RestoreShare {
   Status Obey(const Order& order, Outcome* outcome);
   Status Prepare(const Order& order, Outcome* outcome);
   std::unique_ptr<PartnerLink> LinkPartner(const Saver& saver, const Order& order);
+  Status Plan(const Order& order, Outcome* outcome);
+  Status PlanForAll(const Order& order, Outcome* outcome);
   Status Load(const Order& order, Outcome* outcome);
   LocalTierOptions Tier() const;
   BulkIdentity Bulk(const std::string& purpose) const;  // this member on the data plane
@@ -80,6 +85,8 @@ class RestoreShare {
   // The application's.
   Opened opened_;
   MatchOptions match_;
+  std::optional<cairn_load_planner> planner_calls_;
+  std::unique_ptr<LoadPlanner> planner_;                         // since kPlan; during Run
   std::vector<ItemDifference> differences_;                      // of the checkpoint that was loaded last
   std::string run_id_;                                           // since Prepare
   State state_;                                                  // what all members registered; during Run

@@ -48,6 +48,7 @@ class Session {
 
   Items& items() { return items_; }
   void SetMatch(MatchOptions match) { restore_.SetMatch(std::move(match)); }  // see cairn_set_load
+  void SetPlanner(const cairn_load_planner& calls) { restore_.SetPlanner(calls); }
   const std::vector<ItemDifference>& differences() const { return restore_.differences(); }
   // Bytes of a merged blob, of a member of the life that saved; they live as long as the session.
   Status SavedBlob(const std::string& name, int member, std::string_view* bytes) const {

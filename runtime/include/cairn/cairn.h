@@ -238,6 +238,99 @@ typedef struct cairn_load_options {
 /* How cairn_restore loads; before it. Every member gives the same; member 0's count. Whatever is loaded, saves hold everything. */
 CAIRN_API int cairn_set_load(cairn_session* session, const cairn_load_options* options);
 
+/* An array of a checkpoint. */
+typedef struct cairn_saved_array {
+  size_t struct_size; /* set by the caller: sizeof(cairn_saved_array) */
+  const char* name;   /* valid until cairn_checkpoint_close, or as cairn_load_setup says */
+  int dtype;          /* CAIRN_F64, … */
+  int order;          /* CAIRN_ORDER_C or CAIRN_ORDER_FORTRAN */
+  int ndim;
+  int64_t shape[CAIRN_MAX_DIMS]; /* elements, dimensions as the program counted them */
+} cairn_saved_array;
+
+/* A box of an array, elements. */
+typedef struct cairn_box {
+  int64_t offset[CAIRN_MAX_DIMS];
+  int64_t extent[CAIRN_MAX_DIMS];
+} cairn_box;
+
+/* An array that some member has added, with the pieces of this one: a flat range is several. Those without elements are left out. */
+typedef struct cairn_registered_array {
+  cairn_saved_array array;
+  int piece_count;
+  const cairn_piece* pieces;
+} cairn_registered_array;
+
+/* What a load planner plans with. All of it is Cairn's, and valid until cairn_restore returns or set_up is called again. */
+typedef struct cairn_load_setup {
+  size_t struct_size; /* of this library */
+  int member;         /* this one */
+  int world_size;     /* members now */
+  int world_size_saved;
+  int coordinator; /* 1: global_plan is called on this member */
+  int64_t step;    /* as in cairn_report */
+  int saved_count;
+  const cairn_saved_array* saved; /* the checkpoint's arrays, alike on all members */
+  int registered_count;
+  const cairn_registered_array* registered; /* the program's arrays, in one order on all members */
+  /* How the saved array at this position was cut: the number of its boxes, of which the first `capacity` are put into `boxes`. CAIRN_E_INVALID or
+   * CAIRN_E_DAMAGE where there is no such thing. */
+  int (*boxes)(const struct cairn_load_setup* setup, int saved, int capacity, cairn_box* boxes);
+} cairn_load_setup;
+
+/* What is read, and where it goes. Dimensions as the program counts them; an offset has as many numbers as its array has dimensions. */
+typedef struct cairn_read_item {
+  int from; /* position of the saved array in cairn_load_setup.saved */
+  int64_t from_offset[CAIRN_MAX_DIMS];
+  int64_t extent[CAIRN_MAX_DIMS];
+  int to; /* position of the program's array that it is for in cairn_load_setup.registered */
+  int64_t to_offset[CAIRN_MAX_DIMS];
+  /* 0: into the member's pieces of that array, which hold all of the box at to_offset. Element type and number of dimensions are equal; from an array
+   * of one order into one of the other each element goes where it belongs. 1: the planner's resolve and commit take care of it. */
+  int resolve;
+} cairn_read_item;
+
+/* What a member reads, in any order. */
+typedef struct cairn_load_plan {
+  int item_count;
+  const cairn_read_item* items;
+} cairn_load_plan;
+
+/* Memory for a box, dense in the saved array's order where the strides (elements) are all 0. */
+typedef struct cairn_load_memory {
+  void* data; /* of the box's first element */
+  int64_t stride[CAIRN_MAX_DIMS];
+} cairn_load_memory;
+
+/* Calls of a load planner, in the order in which they are made, all on the thread that is in cairn_restore, anew for each checkpoint that is tried.
+ * Any may be NULL but set_up. Each returns CAIRN_OK, or a CAIRN_E_* code that stops all members with what `why` says; none throws. None is
+ * made where there is nothing to restore. */
+typedef struct cairn_load_planner {
+  size_t struct_size; /* sizeof(cairn_load_planner) */
+  int (*set_up)(const cairn_load_setup* setup, void* user);
+  /* On every member. *plan is the default one: what a restore without a planner would load. A planner changes it by pointing to items of its own, which
+   * it keeps until the next call. */
+  int (*local_plan)(cairn_load_plan* plan, void* user);
+  /* On member 0: the plans of all members, by member. */
+  int (*global_plan)(cairn_load_plan* plans, int members, void* user);
+  /* On every member: its plan as it will be carried out. Items that reach over several pieces have been cut, those without elements are gone. What is
+   * read cannot be changed any more: all members know it by now. */
+  int (*finish_plan)(const cairn_load_plan* plan, void* user);
+  /* For each item with `resolve`: where its bytes go, for conversions. Of all items at once, before anything is read; may be asked again for the same
+   * item, when the members could not hand data to each other. */
+  int (*resolve)(const cairn_read_item* item, cairn_load_memory* memory, void* user);
+  /* The same items, once all that this member reads is there and verified: now the program's own memory can be written. */
+  int (*commit)(const cairn_read_item* item, const cairn_load_memory* memory, void* user);
+  const char* (*why)(void* user); /* of the call that failed last; valid until the next one */
+  void* user;
+} cairn_load_planner;
+
+/* Has the program plan what cairn_restore loads into its arrays: parts of saved ones, several in one, other types and shapes. Before it; every
+ * member sets one, or none does. Blobs and tables are loaded without a plan. cairn_set_load holds: an array into which nothing is
+ * brought is missing, a saved one of which nothing is read is extra; its renames and `only` make the default plan. What a plan leaves out
+ * of an array keeps what the program put there. The structure is copied; what `user` points to lives until cairn_restore returns. */
+CAIRN_API int cairn_set_load_planner(cairn_session* session, const cairn_load_planner* planner);
+
 typedef struct cairn_report {
   size_t struct_size;   /* set by the caller: sizeof(cairn_report) */
   int restored;         /* 1 when a checkpoint was loaded */
@@ -324,15 +417,6 @@ typedef struct cairn_checkpoint_info {
 } cairn_checkpoint_info;
 
 CAIRN_API int cairn_checkpoint_describe(const cairn_checkpoint* checkpoint, cairn_checkpoint_info* info);
-
-typedef struct cairn_saved_array {
-  size_t struct_size; /* set by the caller: sizeof(cairn_saved_array) */
-  const char* name;   /* valid until cairn_checkpoint_close */
-  int dtype;          /* CAIRN_F64, … */
-  int order;          /* CAIRN_ORDER_C or CAIRN_ORDER_FORTRAN */
-  int ndim;
-  int64_t shape[CAIRN_MAX_DIMS]; /* elements, dimensions as the program counted them */
-} cairn_saved_array;
 
 /* The index-th array, 0 … info.array_count - 1. */
 CAIRN_API int cairn_checkpoint_array(const cairn_checkpoint* checkpoint, int index, cairn_saved_array* array);

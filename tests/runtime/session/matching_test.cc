@@ -119,6 +119,30 @@ TEST(Matching, RefusesAChoiceOfNothing) {
               ElementsAre("modle.*: to be loaded, but the program has registered nothing of such a name"));
 }
 
+// What a load planner brings into an array counts, whatever its name, type and shape.
+TEST(Matching, APlannersArraysAreJudgedByWhatItBringsIntoThem) {
+  const State now = Program({{"both", DType::kF32, false, {9}},
+                             {"net.1.w", DType::kI8, false, {}},
+                             {"old", DType::kI64, false, {2}}},
+                            kSavedBlobs);
+  const Fills fills = {{0, 1}, {1}, {}};
+  const Matching strict = MatchItems(kSaved, kSavedBlobs, now, {}, &fills);
+  EXPECT_THAT(strict.refused,
+              ElementsAre("old: registered [2] I64, and the load planner brings nothing into it",
+                          "old: saved [2] I64, and the load planner brings nothing of it"));
+  EXPECT_EQ(strict.curable, kAllowMissing | kAllowExtra);
+  EXPECT_THAT(strict.differences, ElementsAre(ItemDifference{Kind::kRenamed, "both", "net.0.w"},
+                                              ItemDifference{Kind::kMissing, "old", ""},
+                                              ItemDifference{Kind::kExtra, "", "old"}));
+  EXPECT_THAT(strict.blobs, ElementsAre(Pair("note", "note"), Pair("rng", "rng")));
+  const Matching chosen = MatchItems(kSaved, kSavedBlobs, now, {.only = {"both"}}, &fills);
+  EXPECT_THAT(chosen.refused, IsEmpty());
+  EXPECT_THAT(
+      chosen.differences,
+      ElementsAre(ItemDifference{Kind::kRenamed, "both", "net.0.w"}, ItemDifference{Kind::kLeft, "old", ""},
+                  ItemDifference{Kind::kLeft, "rng", ""}, ItemDifference{Kind::kLeft, "note", ""}));
+}
+
 TEST(Matching, RefusesImpossiblePatterns) {
   EXPECT_TRUE(CheckMatchOptions({.renames = {{"a.*", "b"}}, .only = {"*"}}).ok());
   EXPECT_THAT(CheckMatchOptions({.renames = {{"a", "b.*"}}}).message(), HasSubstr("more '*'"));

@@ -1,0 +1,177 @@
+// planned: a rank whose arrays change between two lives, and load planners that bring the old ones into the new ones; one a mode. Driven by
+// load_planner_test.py.
+//
+// Prints "restore CODE TEXT", then "NAME INDEX… VALUE" for each element of this rank, and "difference KIND NAME SAVED_NAME".
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cairn/load_planner.hpp"
+
+namespace {
+
+using cairn::LoadSetup;
+
+int64_t FromEnvironment(const char* name, int64_t fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? fallback : std::atoll(text);
+}
+
+const int64_t rank = FromEnvironment("SLURM_PROCID", 0), ranks = FromEnvironment("SLURM_NTASKS", 1);
+
+// A rank's part of `all` rows.
+struct Part {
+  explicit Part(int64_t all, int64_t of_rank = rank)
+      : first(all * of_rank / ranks), count(all * (of_rank + 1) / ranks - first) {}
+  int64_t first, count;
+};
+
+// "a": rows of [6, 4], 100 + 10 i + j. "f": columns of [5, 3] in Fortran order, 200 + 10 i + j. "flat": ranges of [2, 5] with padding, 300 + k.
+// "same": [4] on all ranks, 400 + k.
+void Save() {
+  const Part rows(6), columns(3), range(12);
+  std::vector<double> a, f;
+  std::vector<int64_t> flat, same;
+  for (int64_t i = rows.first; i < rows.first + rows.count; ++i)
+    for (int64_t j = 0; j < 4; ++j) a.push_back(static_cast<double>(100 + 10 * i + j));
+  for (int64_t j = columns.first; j < columns.first + columns.count; ++j)
+    for (int64_t i = 0; i < 5; ++i) f.push_back(static_cast<double>(200 + 10 * i + j));
+  for (int64_t k = range.first; k < range.first + range.count; ++k) flat.push_back(300 + k);
+  for (int64_t k = 0; k < 4; ++k) same.push_back(400 + k);
+  cairn::Session session;
+  session.Add<double>("a", {6, 4}, {{{rows.first, 0}, {rows.count, 4}, a.data()}});
+  session.Add<double>("f", {5, 3}, {{{0, columns.first}, {5, columns.count}, f.data()}},
+                      {CAIRN_ORDER_FORTRAN});
+  session.AddFlat<int64_t>("flat", {2, 5}, {{range.first, range.count, flat.data()}});
+  session.Add<int64_t>("same", {4}, {{{0}, {4}, same.data()}});
+  session.Restore();
+  session.Save();
+  session.Step(1);
+  session.Wait();
+}
+
+// The state of the next version: all of it -1 where nothing is loaded.
+struct State {
+  explicit State(bool fortran) : both(static_cast<size_t>(rows.count * 7), -1), fortran_both(fortran) {}
+
+  void Add(cairn::Session& session) {
+    session.Add<double>("both", {6, 7}, {{{rows.first, 0}, {rows.count, 7}, both.data()}},
+                        {fortran_both ? CAIRN_ORDER_FORTRAN : CAIRN_ORDER_C});
+    session.AddFlat<int64_t>("part", {2, 4}, {{range.first, range.count, part.data()}});
+    session.Add<int64_t>("same", {2}, {{{0}, {2}, same.data()}});
+  }
+  void Print() const {
+    for (int64_t i = 0; i < rows.count; ++i) {
+      for (int64_t j = 0; j < 7; ++j) {
+        const int64_t at = fortran_both ? j * rows.count + i : i * 7 + j;
+        std::printf("both %" PRId64 " %" PRId64 " %g\n", rows.first + i, j, both[static_cast<size_t>(at)]);
+      }
+    }
+    for (int64_t k = 0; k < range.count; ++k)
+      std::printf("part %" PRId64 " %" PRId64 "\n", range.first + k, part[static_cast<size_t>(k)]);
+    for (int64_t k = 0; k < 2; ++k)
+      std::printf("same %" PRId64 " %" PRId64 "\n", k, same[static_cast<size_t>(k)]);
+  }
+
+  const Part rows{6}, range{8};
+  std::vector<double> both;
+  std::vector<int64_t> part = std::vector<int64_t>(static_cast<size_t>(range.count), -1);
+  std::vector<int64_t> same = {-1, -1};
+  const bool fortran_both;
+};
+
+// "both" is "a", and "f" to the right of it, which has a row less; "part" the last four of each row of "flat"; "same" the middle of "same".
+void AddItems(const LoadSetup& setup, int64_t of_rank, cairn::LoadPlanner::Plan* plan) {
+  const Part rows(6, of_rank);
+  plan->push_back(setup.Read("a", {rows.first, 0}, {rows.count, 4}, "both", {rows.first, 0}));
+  const int64_t of_f = std::min<int64_t>(rows.count, 5 - rows.first);
+  if (of_f > 0) plan->push_back(setup.Read("f", {rows.first, 0}, {of_f, 3}, "both", {rows.first, 4}));
+  plan->push_back(setup.Read("same", {1}, {2}, "same", {0}));
+  const Part range(8, of_rank);  // an item for each row, of what this rank holds of it
+  for (int64_t row = 0; row < 2; ++row) {
+    const int64_t begin = std::max<int64_t>(range.first, 4 * row);
+    const int64_t end = std::min<int64_t>(range.first + range.count, 4 * row + 4);
+    if (begin >= end) continue;
+    plan->push_back(
+        setup.Read("flat", {row, begin - 4 * row + 1}, {1, end - begin}, "part", {row, begin - 4 * row}));
+  }
+}
+
+class Planner : public cairn::LoadPlanner {
+ public:
+  explicit Planner(std::string mode) : mode_(std::move(mode)) {}
+
+ private:
+  void PlanLocally(const LoadSetup& setup, Plan* plan) override {
+    if (!plan->empty()) throw std::logic_error("the default plan has what does not fit");
+    if (mode_ == "global") return;
+    if (mode_ == "boxes" && rank == 0) {
+      int64_t elements = 0;
+      for (const cairn_box& box : setup.Boxes(setup.Saved("f"))) elements += box.extent[0] * box.extent[1];
+      std::printf("boxes %" PRId64 " step %" PRId64 " then %d\n", elements, setup->step,
+                  setup->world_size_saved);
+    }
+    AddItems(setup, rank, plan);
+    if (mode_ == "lacks" && rank == 1) plan->push_back(setup.Read("nothing", {}, {}, "same", {0}));
+    if (mode_ == "outside" && rank == 1) plan->push_back(setup.Read("same", {1}, {4}, "same", {0}));
+    if (mode_ == "unheld" && rank == 1) plan->push_back(setup.Read("a", {0, 0}, {6, 4}, "both", {0, 0}));
+    if (mode_ == "type" && rank == 1) plan->push_back(setup.Read("a", {0, 0}, {1, 2}, "part", {0, 0}));
+    if (mode_ == "number" && rank == 1) {
+      plan->push_back(plan->front());
+      plan->back().from = 17;
+    }
+    if (mode_ == "unresolved" && rank == 1)
+      plan->push_back(setup.Read("same", {0}, {2}, "same", {0}, /*resolve=*/true));
+    if (mode_ == "without_f") plan->erase(plan->begin() + 1);
+  }
+
+  void PlanForAll(const LoadSetup& setup, std::vector<Plan>* plans) override {
+    if (rank != 0) std::abort();
+    if (mode_ != "global") return;
+    for (size_t r = 0; r < plans->size(); ++r) AddItems(setup, static_cast<int64_t>(r), &(*plans)[r]);
+  }
+
+  void Finish(const LoadSetup& /*setup*/, const Plan& plan) override {
+    if (mode_ == "throws" && rank == 1) throw std::runtime_error("it did not like the plan");
+    if (mode_ == "throws_int" && rank == 1) throw 17;
+    if (mode_ == "boxes") std::printf("items %zu\n", plan.size());
+  }
+
+  const std::string mode_;
+};
+
+int Load(const std::string& mode, int match) {
+  State state(mode == "fortran");
+  cairn::Session session;
+  state.Add(session);
+  Planner planner(mode);
+  if (mode != "lonely" || rank == 0) planner.Attach(session);
+  cairn::Report report;
+  try {
+    report = session.Restore({match, {}, {}});
+    std::printf("restore 0\n");
+    for (const cairn::Difference& difference : report.differences)
+      std::printf("difference %d %s %s\n", difference.kind, difference.name.c_str(),
+                  difference.saved_name.c_str());
+  } catch (const cairn::Error& error) {
+    std::printf("restore %d %s\n", error.code(), error.what());
+    return 0;
+  }
+  state.Print();
+  session.Step(report.step + 1);
+  session.Wait();  // all are here; and then it ends as if it were killed
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  const std::string mode = argv[1];
+  if (mode != "save") return Load(mode, argc > 2 ? std::atoi(argv[2]) : CAIRN_MATCH_STRICT);
+  Save();
+  return 0;
+}
