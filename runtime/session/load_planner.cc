@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/abi_guard.h"
+
 namespace cairn {
 namespace {
 
@@ -93,17 +95,19 @@ void LoadPlanner::Describe(const Order& order) {
 }
 
 int LoadPlanner::Boxes(const cairn_load_setup* setup, int saved, int capacity, cairn_box* boxes) {
-  const LoadPlanner& planner = *static_cast<const Setup*>(setup)->planner;
-  const ArraySpec* const array = planner.Saved(static_cast<uint32_t>(saved));
-  if (array == nullptr) return CAIRN_E_INVALID;
-  const auto parts = planner.saved_->BoxesIn(static_cast<uint32_t>(saved), Box::Whole(array->shape));
-  if (!parts.ok()) return CAIRN_E_DAMAGE;
-  for (int i = 0; i < std::min(capacity, static_cast<int>(parts->size())); ++i) {
-    const Box& box = (*parts)[static_cast<size_t>(i)].region;
-    Put(*array, box.offset, boxes[i].offset);
-    Put(*array, box.extent, boxes[i].extent);
-  }
-  return static_cast<int>(parts->size());
+  return abi::Guard([&]() -> int {
+    const LoadPlanner& planner = *static_cast<const Setup*>(setup)->planner;
+    const ArraySpec* const array = planner.Saved(static_cast<uint32_t>(saved));
+    if (array == nullptr) return CAIRN_E_INVALID;
+    const auto parts = planner.saved_->BoxesIn(static_cast<uint32_t>(saved), Box::Whole(array->shape));
+    if (!parts.ok()) return abi::Report(parts.status());
+    for (int i = 0; i < std::min(capacity, static_cast<int>(parts->size())); ++i) {
+      const Box& box = (*parts)[static_cast<size_t>(i)].region;
+      Put(*array, box.offset, boxes[i].offset);
+      Put(*array, box.extent, boxes[i].extent);
+    }
+    return static_cast<int>(parts->size());
+  });
 }
 
 const ArraySpec* LoadPlanner::Saved(uint32_t from) const {

@@ -1,7 +1,8 @@
 // load_planner.hpp: a program's own load planner, over cairn_load_planner of cairn.h, which says what each call means. For C++17; all inline.
 //
 // It has the steps of PyTorch's planners: set up, local plan, global plan, finish plan, resolve, commit. What is not overridden does what a restore
-// without a planner does. An exception that leaves one of them stops the restore on all members, with its text.
+// without a planner does. An exception that leaves one of them stops the restore on all members, with its text. In the report an array into which
+// several saved ones went, or one of another name, is CAIRN_ITEM_RENAMED, from the first of them.
 //
 //     class FirstHalf : public cairn::LoadPlanner {          // the upper half of "wide" into "narrow"
 //       void PlanLocally(const cairn::LoadSetup& setup, Plan* plan) override {
