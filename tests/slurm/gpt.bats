@@ -1,0 +1,61 @@
+# contrib/examples/gpt as a user would run it: its losses are those of a run that nobody disturbed, whatever became of its nodes. Needs a Python
+# with PyTorch, which CAIRN_TEST_TORCH_PYTHON names.
+load helpers
+
+# gpt NAME [SBATCH OPTION …]: three epochs of the example, 117 steps of at least $step_ms. Output: $T/NAME.out
+gpt() {
+  local name=$1 package
+  shift
+  package=$(find "$CAIRN_PREFIX" -path '*/cairn/python/cairn/__init__.py' -printf '%h/..\n')
+  as_user env PYTHON="$CAIRN_TEST_TORCH_PYTHON" PYTHONPATH="$package" MASTER_ADDR=127.0.0.1 OMP_NUM_THREADS=1 \
+    sbatch --parsable --output="$name.out" "$@" gpt.sbatch --epochs 3 --step-ms "$step_ms"
+}
+
+losses() { grep -oP '^step \K[0-9]+ loss \S+' "$T/$1.out"; }
+is_past() { (($(losses broken | tail -n 1 | cut -d ' ' -f 1) > $1)); }
+has_begun() { grep -q "^$1 ranks begin after step" "$T/broken.out"; }
+nodes_idle() { (($(sinfo --noheader --partition=low --Node --format=%T | grep -c '^idle$') == $1)); }
+
+# equal_losses NAME TOLERANCE: of the same steps of the undisturbed run, relative; prints the largest difference.
+equal_losses() {
+  awk -v tolerance="$2" '
+    NR == FNR { whole[$1] = $3; next }
+    { difference = ($3 - whole[$1]) / whole[$1]; if (difference < 0) difference = -difference; if (difference > largest) largest = difference }
+    END { print "losses are at most " largest " off"; exit !(largest <= tolerance) }' <(losses whole) <(losses "$1") >&3
+}
+
+@test "a GPT that is preempted on four nodes, goes on on two and then on three, ends with the losses of an undisturbed run" {
+  local job high other saved step_ms=0
+  as_user "${CAIRN_TEST_TORCH_PYTHON:-false}" -c 'import torch' || skip 'CAIRN_TEST_TORCH_PYTHON names no Python with PyTorch'
+  as_user cp -r "$CAIRN_PREFIX/share/cairn/examples/gpt/." .
+
+  job=$(gpt whole --nodes=4 --checkpoint=off)
+  wait_for 90 job_has_ended "$job"
+  [[ $(losses whole | wc -l) == 117 ]]
+
+  step_ms=100
+  job=$(gpt broken --checkpoint-dir=run --checkpoint-keep=last=9)
+  wait_for 60 is_past 10
+  high=$(preempt_job "$job" 2)
+  saved=$(committed_step "$T/run")
+  lift_hold "$job"
+  wait_for 60 has_begun 2
+  wait_for 60 is_past $((saved + 10))
+  other=$(preempt_job "$job" 1)
+  as_root scancel "$high"
+  wait_for 30 nodes_idle 3
+  lift_hold "$job"
+  wait_for 90 job_has_ended "$job"
+  job_is "$job" COMPLETED
+  [[ $(grep -oP '^[0-9](?= ranks begin)' "$T/broken.out" | paste -sd ' ') == '4 2 3' ]]
+  grep -qx "2 ranks begin after step $saved" "$T/broken.out"
+  [[ $(losses broken | cut -d ' ' -f 1 | sort -nu | wc -l) == 117 ]]
+  equal_losses broken 1e-5
+  as_root scancel "$other"
+
+  step_ms=0
+  wait_for 30 nodes_idle 4
+  job=$(gpt again --nodes=4 --checkpoint-dir=again --checkpoint-from="run@$saved")
+  wait_for 90 job_has_ended "$job"
+  diff <(losses again) <(losses whole | tail -n +$((saved + 1))) >&2
+}
