@@ -103,6 +103,7 @@ class Run:
         self._epoch = self._batch = self._skip = 0
         self._in_body = self._counted = False
         self._piece, self._pieces, self._end = 0, 1, 0  # of the step under way, and the place after it
+        self._random: Optional[Dict[str, Any]] = None  # as it was saved
         self._session.on_copy(self._collect)
         # What cannot be saved is said now, not at the first save; and by all ranks, though one saves it: none goes on into the restore alone.
         codec.encode({key: one.state_dict() for key, one in self._plain.items()}, "the state of schedulers and extra")
@@ -206,6 +207,11 @@ class Run:
         finally:
             self._in_body = False
 
+    def reset_generators(self) -> None:
+        """Sets the random generators as they were restored, once more: for a loop that has used them on its way to where the run stands."""
+        if self._random is not None:
+            _set_random_state(self._random)
+
     def quiet(self):
         """``with run.quiet():`` around what leaves the state as it is (validation): a save may be made at any moment inside."""
         return self._session.quiet()
@@ -288,7 +294,8 @@ class Run:
         self._say_what_changed(first["sampler"])
         if self._local.value:  # as many ranks as then
             local = codec.decode(self._local.value)
-            _set_random_state(local["random"])
+            self._random = local["random"]
+            self.reset_generators()
             if self._loader is not None and "loader" in local:
                 self._loader.load_state_dict(local["loader"])
 
