@@ -126,6 +126,24 @@ CAIRN_API int cairn_checkpoint_read(cairn_checkpoint* checkpoint, int index, con
   });
 }
 
+CAIRN_API int cairn_checkpoint_blob(const cairn_checkpoint* checkpoint, const char* name, int member,
+                                    const void** data, size_t* size) {
+  return Guard([&] {
+    if (checkpoint == nullptr || name == nullptr || data == nullptr || size == nullptr)
+      return Report({Code::kInvalid, "cairn_checkpoint_blob: checkpoint, name, data or size is NULL"});
+    *data = nullptr;
+    *size = 0;
+    for (const cairn::BlobItem& blob : checkpoint->source->checkpoint().blobs.items) {
+      if (blob.name != name) continue;
+      const auto rank = static_cast<size_t>(member);
+      if (member < 0 || rank >= blob.by_rank.size() || !blob.by_rank[rank]) break;
+      *data = blob.by_rank[rank]->data();
+      *size = blob.by_rank[rank]->size();
+    }
+    return CAIRN_OK + 0;
+  });
+}
+
 CAIRN_API int cairn_checkpoint_close(cairn_checkpoint** checkpoint) {
   return Guard([&] {
     if (checkpoint == nullptr) return Report({Code::kInvalid, "cairn_checkpoint_close: checkpoint is NULL"});

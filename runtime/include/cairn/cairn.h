@@ -426,8 +426,80 @@ CAIRN_API int cairn_checkpoint_array(const cairn_checkpoint* checkpoint, int ind
 CAIRN_API int cairn_checkpoint_read(cairn_checkpoint* checkpoint, int index, const int64_t* offset,
                                     const int64_t* extent, void* data, size_t size);
 
+/* What member `member` (0 … info.world_size - 1) had in a blob; NULL and 0 where it had nothing, or there is no blob of this name. Valid until
+ * cairn_checkpoint_close. */
+CAIRN_API int cairn_checkpoint_blob(const cairn_checkpoint* checkpoint, const char* name, int member,
+                                    const void** data, size_t* size);
+
 /* *checkpoint becomes NULL. */
 CAIRN_API int cairn_checkpoint_close(cairn_checkpoint** checkpoint);
+
+/* A run's directory, in the hands of a program that decides by itself what is saved when, and has its own ways to gather and to wait (a
+ * framework's checkpoint interface). There is no session: one process, the coordinator, owns the directory; any processes write files; the
+ * coordinator makes a checkpoint of them, which is one as any other.
+ *
+ *     cairn_writer_open("/scratch/me/run7", &w);             // the coordinator
+ *     cairn_writer_begin(w, 1200, &folder);                  // the coordinator, which tells all others the folder
+ *     cairn_write_boxes(folder, rank + 1, …, &record, &n);   // all, which give the coordinator their records
+ *     cairn_writer_commit(w, &commit);                       // the coordinator: from now on the checkpoint exists
+ *
+ * One thread at a time may be inside a function of a writer; cairn_write_boxes is called on any threads. */
+typedef struct cairn_writer cairn_writer;
+
+/* Owns the run in `directory`, which is made if it is not there, until cairn_writer_close. CAIRN_E_BUSY names another owner that lives. One that
+ * has died without closing is waited for, at most 30 s. */
+CAIRN_API int cairn_writer_open(const char* directory, cairn_writer** writer);
+
+/* Begins the checkpoint of a step; what was begun before and not committed is given up. step: -1 = one past the newest. *folder: where the files
+ * go, absolute; valid until the next call with this writer. The first checkpoint of an owner, and one whose step is not past the owner's last, goes
+ * on from the newest of an earlier step: what was saved past that is kept as another branch. */
+CAIRN_API int cairn_writer_begin(cairn_writer* writer, int64_t step, const char** folder);
+
+/* A box of an array, row-major: the array is known by its name, and has the same dtype and shape wherever it is named. */
+typedef struct cairn_array_box {
+  const char* name;              /* UTF-8, not empty, without '\0' */
+  int dtype;                     /* CAIRN_F64, … */
+  int ndim;                      /* 0 … CAIRN_MAX_DIMS; 0 = a scalar */
+  int64_t shape[CAIRN_MAX_DIMS]; /* of the whole array, elements */
+  cairn_box box;                 /* any extent 0: nothing is written, but the array is known */
+} cairn_array_box;
+
+/* Writes boxes into a file of the checkpoint that was begun, durably; in any process that sees the folder.
+ *   number  of the file, from 1; each file of a checkpoint has its own
+ *   boxes   at most one of each array
+ *   data    called on this thread once for each box that is not empty, by its position in `boxes`, in an order of the file's: returns the box's
+ *           bytes, dense and row-major, which stay valid until the next call or the end; NULL gives the file up, with CAIRN_E_INVALID
+ *   record  what cairn_writer_commit wants to know of the file: bytes of this machine's making, for any other. Valid until this thread's
+ *           next cairn_write_boxes */
+CAIRN_API int cairn_write_boxes(const char* folder, int number, const cairn_array_box* boxes, int box_count,
+                                const void* (*data)(int box, void* user), void* user, const void** record,
+                                size_t* record_size);
+
+/* Bytes; name is for blobs alone. */
+typedef struct cairn_bytes {
+  const char* name;
+  const void* data;
+  size_t size;
+} cairn_bytes;
+
+typedef struct cairn_commit {
+  size_t struct_size; /* sizeof(cairn_commit) */
+  const char* folder; /* as cairn_writer_begin gave it; another one begun since: CAIRN_E_INVALID */
+  int world_size;     /* how many ranks have saved; for people */
+  int record_count;
+  const cairn_bytes* records; /* of all files */
+  int blob_count;
+  const cairn_bytes* blobs; /* small things beside the arrays; read by cairn_checkpoint_blob as member 0's */
+  const char* tag;          /* NULL, or a name that keeps the checkpoint from being pruned */
+  const char* keep; /* NULL: nothing is pruned. Else what is left of older ones, as --checkpoint-keep */
+} cairn_commit;
+
+/* Makes the checkpoint that was begun, durably. CAIRN_E_MISMATCH: two ranks differ in what an array is, or an array has a hole. CAIRN_E_BUSY:
+ * another owner has taken the directory over. After an error the checkpoint is given up. */
+CAIRN_API int cairn_writer_commit(cairn_writer* writer, const cairn_commit* commit);
+
+/* Gives the directory back; *writer becomes NULL. What was begun and not committed is removed. In a forked child it only forgets the writer. */
+CAIRN_API int cairn_writer_close(cairn_writer** writer);
 
 #ifdef __cplusplus
 }
