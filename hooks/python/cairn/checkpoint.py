@@ -4,7 +4,7 @@ import dataclasses
 import os
 from typing import Dict, Optional, Sequence, Tuple, Union
 
-from cairn import errors, library, memory
+from cairn import library, memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,9 +28,7 @@ class Checkpoint:
 
     def __init__(self, directory: Union[str, os.PathLike], which: Union[None, int, str] = None):
         self._handle = ctypes.c_void_p()
-        self._library = library.load()
-        if self._library is None:
-            raise ImportError("libcairn.so is nowhere to be found: name it in CAIRN_LIBRARY")
+        self._library = library.needed()
         target = os.fspath(directory) + ("" if which is None else f"@{which}")
         self._check(self._library.cairn_checkpoint_open(target.encode(), ctypes.byref(self._handle)))
         info = library.CheckpointInfo(ctypes.sizeof(library.CheckpointInfo))
@@ -44,13 +42,18 @@ class Checkpoint:
             self.arrays[name] = SavedArray(index, name, memory.DTYPE_NAMES[saved.dtype], tuple(saved.shape[:saved.ndim]), saved.order == 1)
 
     def _check(self, code: int) -> None:
-        if code != 0:
-            raise errors.of(code, (self._library.cairn_last_error() or b"").decode(errors="replace"))
+        library.check(self._library, code)
 
     def read(self, name: str, address: int, size: int, offset: Optional[Sequence[int]] = None, extent: Optional[Sequence[int]] = None) -> None:
         """Fills `size` bytes at `address` with an array, or a box of it, dense in the array's order. Raises `cairn.Damage` for what is not as it was."""
         box = (None, None) if offset is None else (memory.padded(offset, library.Dims), memory.padded(extent, library.Dims))
         self._check(self._library.cairn_checkpoint_read(self._handle, self.arrays[name].index, *box, address, size))
+
+    def blob(self, name: str, member: int = 0) -> Optional[bytes]:
+        """What a member of the life that saved had in a blob; None where it had nothing, or there is no blob of this name."""
+        data, size = ctypes.c_void_p(), ctypes.c_size_t()
+        self._check(self._library.cairn_checkpoint_blob(self._handle, name.encode(), member, ctypes.byref(data), ctypes.byref(size)))
+        return ctypes.string_at(data, size.value) if data else None
 
     def close(self) -> None:
         if self._handle:

@@ -9,6 +9,8 @@ import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 from typing import Optional
 
+from cairn import errors
+
 ABI_VERSION = 1
 MAX_DIMS = 8
 Dims = c_int64 * MAX_DIMS
@@ -64,6 +66,22 @@ class SavedArrayStruct(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("dtype", c_int), ("order", c_int), ("ndim", c_int), ("shape", Dims)]
 
 
+class BoxStruct(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("dtype", c_int), ("ndim", c_int), ("shape", Dims), ("offset", Dims), ("extent", Dims)]
+
+
+class BytesStruct(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("data", c_char_p), ("size", c_size_t)]
+
+
+class CommitStruct(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("folder", c_char_p), ("world_size", c_int), ("record_count", c_int), ("records", POINTER(BytesStruct)),
+                ("blob_count", c_int), ("blobs", POINTER(BytesStruct)), ("tag", c_char_p), ("keep", c_char_p)]
+
+
+Data = ctypes.CFUNCTYPE(c_void_p, c_int, c_void_p)
+
+
 _FUNCTIONS = {
     "cairn_last_error": (c_char_p, []),
     "cairn_abi_version": (c_int, []),
@@ -89,7 +107,13 @@ _FUNCTIONS = {
     "cairn_checkpoint_describe": (c_int, [c_void_p, POINTER(CheckpointInfo)]),
     "cairn_checkpoint_array": (c_int, [c_void_p, c_int, POINTER(SavedArrayStruct)]),
     "cairn_checkpoint_read": (c_int, [c_void_p, c_int, POINTER(c_int64), POINTER(c_int64), c_void_p, c_size_t]),
+    "cairn_checkpoint_blob": (c_int, [c_void_p, c_char_p, c_int, POINTER(c_void_p), POINTER(c_size_t)]),
     "cairn_checkpoint_close": (c_int, [POINTER(c_void_p)]),
+    "cairn_writer_open": (c_int, [c_char_p, POINTER(c_void_p)]),
+    "cairn_writer_begin": (c_int, [c_void_p, c_int64, POINTER(c_char_p)]),
+    "cairn_write_boxes": (c_int, [c_char_p, c_int, POINTER(BoxStruct), c_int, Data, c_void_p, POINTER(c_void_p), POINTER(c_size_t)]),
+    "cairn_writer_commit": (c_int, [c_void_p, POINTER(CommitStruct)]),
+    "cairn_writer_close": (c_int, [POINTER(c_void_p)]),
 }
 
 
@@ -112,3 +136,17 @@ def load() -> Optional[ctypes.CDLL]:
                               "install the package that came with the cluster's Cairn")
         return library
     return None
+
+
+def needed() -> ctypes.CDLL:
+    """The same where there is nothing to do without."""
+    library = load()
+    if library is None:
+        raise ImportError("libcairn.so is nowhere to be found: name it in CAIRN_LIBRARY")
+    return library
+
+
+def check(library: ctypes.CDLL, code: int) -> None:
+    """Raises what a function of the library has returned."""
+    if code != 0:
+        raise errors.of(code, (library.cairn_last_error() or b"").decode(errors="replace"))

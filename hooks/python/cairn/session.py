@@ -80,8 +80,7 @@ class Session:
         self._step = self._library.cairn_step
 
     def _check(self, code: int) -> None:
-        if code != 0:
-            raise errors.of(code, (self._library.cairn_last_error() or b"").decode(errors="replace"))
+        library.check(self._library, code)
 
     @property
     def active(self) -> bool:

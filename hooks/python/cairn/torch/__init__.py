@@ -10,10 +10,20 @@
             scheduler.step()
     run.finalize()
 
-`load` reads a checkpoint's tensors in any process. Started without ``srun --checkpoint`` the loop runs as if Cairn were not there.
+`load` reads a checkpoint's tensors in any process. `dcp` is for programs that use torch.distributed.checkpoint, `checkpoint` for those that know
+the calls of SageMaker's model-parallel library. Started without ``srun --checkpoint`` the loop runs as if Cairn were not there.
 """
+import importlib
+
 from cairn.torch.load import load
 from cairn.torch.run import Run, attach
 from cairn.torch.sampler import ElasticSampler
 
-__all__ = ["ElasticSampler", "Run", "attach", "load"]
+__all__ = ["ElasticSampler", "Run", "attach", "checkpoint", "dcp", "load"]
+
+
+def __getattr__(name):
+    """PyTorch's checkpoint package takes a while to import."""
+    if name in ("checkpoint", "dcp"):
+        return importlib.import_module(f"cairn.torch.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,7 @@ from cairn.memory import Piece
 from cairn.torch.model import parts_of
 from cairn.torch.placement import DTYPES
 
-_TYPES = {name: dtype for dtype, name in DTYPES.items()}
+TYPES = {name: dtype for dtype, name in DTYPES.items()}
 
 
 def load(directory: Union[str, os.PathLike], step: Union[None, int, str] = None, only: Union[str, Iterable[str]] = "*", into: Union[None, nn.Module] = None,
@@ -31,15 +31,15 @@ def load(directory: Union[str, os.PathLike], step: Union[None, int, str] = None,
     with Checkpoint(directory, None if step == "latest" else step) as checkpoint:
         names = [name for name in checkpoint.arrays if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)]
         if into is None:
-            return {name: _read(checkpoint, name).to(device or "cpu") for name in names}
+            return {name: read_box(checkpoint, name).to(device or "cpu") for name in names}
         return _fill(checkpoint, into, patterns, device)
 
 
-def _read(checkpoint: Checkpoint, name: str, piece: Union[None, Piece] = None) -> torch.Tensor:
+def read_box(checkpoint: Checkpoint, name: str, piece: Union[None, Piece] = None) -> torch.Tensor:
     """An array or a box of it."""
     saved = checkpoint.arrays[name]
     offset, extent = (None, saved.shape) if piece is None else (piece.offset, piece.extent)
-    tensor = torch.empty(tuple(reversed(extent)) if saved.fortran else extent, dtype=_TYPES[saved.dtype])
+    tensor = torch.empty(tuple(reversed(extent)) if saved.fortran else extent, dtype=TYPES[saved.dtype])
     checkpoint.read(name, tensor.data_ptr(), tensor.numel() * tensor.element_size(), offset, extent)
     return tensor.permute(*reversed(range(tensor.dim()))) if saved.fortran else tensor
 
@@ -60,7 +60,7 @@ def _fill(checkpoint: Checkpoint, module: nn.Module, patterns, device) -> Dict[s
         for part in parts:
             name, local = f"model.{part.name}", part.local()
             for view, piece in zip(part.placement.views(local), part.placement.pieces(local)):
-                view.copy_(_read(checkpoint, name, piece))
+                view.copy_(read_box(checkpoint, name, piece))
             filled[name] = local
     return filled
 

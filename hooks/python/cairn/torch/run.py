@@ -18,7 +18,7 @@ from cairn.torch.optimizer import State
 from cairn.torch.placement import DTYPES
 from cairn.torch.sampler import ElasticSampler
 
-_VALUES = "torch.values"
+VALUES = "torch.values"
 _LOCAL = "torch.local"
 _MAX_VALUES = 1 << 20
 _MAX_LOCAL = 1 << 16
@@ -98,7 +98,7 @@ class Run:
         for state in self._optimizers:
             parts += state.parts()
         self._items = [_Item(self._session, part) for part in parts]
-        self._values = self._session.add_blob(_VALUES, _MAX_VALUES, Policy.MERGE)
+        self._values = self._session.add_blob(VALUES, _MAX_VALUES, Policy.MERGE)
         self._local = self._session.add_blob(_LOCAL, _MAX_LOCAL, Policy.RESEED)
         self._epoch = self._batch = self._skip = 0
         self._in_body = self._counted = False
@@ -273,7 +273,7 @@ class Run:
         for item in self._items:
             if item.part.name in loaded:
                 item.fill()
-        saved = [codec.decode(data) for data in self._session.saved_blobs(_VALUES, self.report.world_size_saved) if data]
+        saved = [codec.decode(data) for data in self._session.saved_blobs(VALUES, self.report.world_size_saved) if data]
         first = saved[0] if saved else nothing_saved()
         self.report = compared(self.report, set(first["optimizers"]) | set(first["plain"]),
                                {state.name for state in self._optimizers} | set(self._plain))

@@ -1,0 +1,192 @@
+"""torch.distributed.checkpoint with Cairn's storage: without srun, with and without a process group."""
+import dataclasses
+import glob
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+from lives import HERE, ROOT, Lives, free_port, main
+
+sys.path.insert(0, str(ROOT / "hooks/python"))
+import torch  # noqa: E402
+import torch.distributed.checkpoint as torch_dcp  # noqa: E402
+from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, MetadataIndex  # noqa: E402
+from torch.distributed.checkpoint.planner import WriteItemType  # noqa: E402
+from torch.distributed.checkpoint.state_dict import get_state_dict  # noqa: E402
+from torch.distributed.checkpoint.state_dict_loader import _load_state_dict_from_keys  # noqa: E402
+
+import cairn.torch  # noqa: E402
+from cairn.torch.dcp import StorageReader, StorageWriter  # noqa: E402
+
+warnings.filterwarnings("ignore", "torch.distributed is (disabled|unavailable)")
+
+
+class Opaque:
+    def __eq__(self, other):
+        return isinstance(other, Opaque)
+
+
+class OpaqueCodec:
+    """Knows of one thing alone."""
+
+    @staticmethod
+    def encode(value, where):
+        assert value == Opaque(), where
+        return b"opaque"
+
+    @staticmethod
+    def decode(data):
+        assert data == b"opaque"
+        return Opaque()
+
+
+class Halves(torch_dcp.DefaultSavePlanner):
+    """A planner of a user's: the matrix in two boxes, of its first row and of all others."""
+
+    def create_local_plan(self):
+        plan = super().create_local_plan()
+        item, = plan.items
+        self.plan = dataclasses.replace(plan, items=[
+            dataclasses.replace(item, type=WriteItemType.SHARD, index=MetadataIndex(item.index.fqn, offset), tensor_data=dataclasses.replace(
+                item.tensor_data, chunk=ChunkStorageMetadata(torch.Size(offset), torch.Size(extent))))
+            for offset, extent in (((0, 0), (1, 3)), ((1, 0), (3, 3)))])
+        return self.plan
+
+    def lookup_object(self, index):
+        return self.state_dict[index.fqn][1:] if index.offset[0] else self.state_dict[index.fqn][:1]
+
+
+class DcpTest(unittest.TestCase):
+    def setUp(self):
+        os.environ["CAIRN_LIBRARY"] = str(Lives.build.resolve() / "runtime/libcairn.so")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.addCleanup(self.give_back)
+        self.run_directory = self.folder / "run"
+
+    def give_back(self):
+        """The directories that this process owns, before they are removed."""
+        while cairn.torch.dcp._writers:
+            cairn.torch.dcp._writers.popitem()[1].close()
+
+    def cairn(self, *arguments):
+        return subprocess.run([Lives.build / "runtime/command/cairn", *map(str, arguments)], check=True, capture_output=True, text=True).stdout
+
+    def steps(self):
+        """(step, tags) of the run's own line, newest first."""
+        return [(one["step"], *one["tags"]) for one in self.listing() if not one["orphan"]]
+
+    def listing(self):
+        return json.loads(self.cairn("ls", "--json", self.run_directory))["checkpoints"]
+
+    def ranks(self, count, what):
+        environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(count),
+                       "PYTHONPATH": str(ROOT / "hooks/python")}
+        started = [subprocess.Popen([sys.executable, "-W", "ignore", HERE / "dcp_ranks.py", what, self.folder], env={**environment, "RANK": str(rank)},
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in range(count)]
+        said = [process.communicate(timeout=200)[0] for process in started]
+        self.assertEqual([process.returncode for process in started], [0] * count, "\n".join(said))
+
+    def save(self, state, **options):
+        torch_dcp.save(state, storage_writer=StorageWriter(self.run_directory, **options))
+
+    def load(self, state, which="", **options):
+        torch_dcp.load(state, storage_reader=StorageReader(f"{self.run_directory}{which}", **options))
+        return state
+
+    def test_what_four_ranks_save_two_load_in_other_placements_and_cairn_reads(self):
+        from dcp_ranks import WAYS, check, whole
+
+        self.ranks(4, "save")
+        self.ranks(2, "load")
+        self.assertEqual(self.steps(), [(21,), (20,), (1, "first")])
+        self.cairn("verify", self.run_directory)
+        check({name[len("tensors."):]: tensor for name, tensor in cairn.torch.load(self.run_directory, step="first").items()})
+        check({name[len("tensors."):]: tensor for name, tensor in cairn.torch.load(self.run_directory).items()})
+        self.assertTrue(torch.equal(cairn.torch.load(self.folder / "half", step=3)["tensor"], torch.arange(9.)))
+
+        shards, = ([pathlib.Path(path) for path in glob.glob(f"{self.run_directory}/{one['name']}/*.safetensors")] for one in self.listing()
+                   if one["tags"] == ["first"])
+        holders = {name: sum(f'"tensors.{name}"'.encode() in path.read_bytes() for path in shards) for name in WAYS}
+        self.assertEqual({name: holders[name] for name in ("plain", "copies", "few", "rows")}, {"plain": 1, "copies": 2, "few": 2, "rows": 4})
+
+        pytorch = {f"tensors.{name}": torch.zeros_like(whole(name)) for name in WAYS}
+        torch_dcp.load(pytorch, storage_reader=torch_dcp.HuggingFaceStorageReader(str(shards[0].parent)))
+        check({name[len("tensors."):]: tensor for name, tensor in pytorch.items()})
+
+    def test_a_state_comes_back_without_a_process_group_or_a_state_to_fill(self):
+        state = {"weights": {"a": torch.arange(6.).reshape(2, 3), "mask": torch.tensor([True, False]), "none": torch.zeros(0, 3)},
+                 "groups": [{"lr": 0.1, "names": ["x", "y"]}], "count": 3}
+        self.save(state)
+        found = _load_state_dict_from_keys(storage_reader=StorageReader(self.run_directory))
+        self.assertTrue(torch.equal(found["weights"].pop("a"), state["weights"]["a"]))
+        self.assertEqual(found["weights"].pop("mask").tolist(), [True, False])
+        self.assertEqual(found["weights"].pop("none").shape, (0, 3))
+        self.assertEqual(found, {"weights": {}, "groups": state["groups"], "count": 3})
+        self.assertEqual(_load_state_dict_from_keys({"count"}, storage_reader=StorageReader(self.run_directory)), {"count": 3})
+
+    def test_a_step_of_the_past_begins_another_branch(self):
+        for step in (10, 20, 30):
+            self.save({"x": torch.tensor(float(step))}, step=step)
+        self.save({"x": torch.tensor(15.)}, step=15)
+        self.assertEqual(self.steps(), [(15,), (10,)])
+        self.assertEqual(sorted(one["step"] for one in self.listing() if one["orphan"]), [20, 30])
+        self.save({"x": torch.tensor(16.)}, tag="best")
+        self.assertEqual(self.steps(), [(16, "best"), (15,), (10,)])
+        self.assertEqual(self.load({"x": torch.zeros(())}, "@15")["x"], 15)
+        self.assertEqual(self.load({"x": torch.zeros(())}, "@best")["x"], 16)
+        self.save({"x": torch.tensor(17.)}, keep="last=1")
+        self.assertEqual(self.steps(), [(17,), (16, "best")])
+
+    def test_what_cannot_be_encoded_is_named_unless_a_codec_knows_it(self):
+        with self.assertRaisesRegex(torch_dcp.CheckpointException, r"deep\[0\]\['odd'\] is a .*Opaque, which Cairn does not save"):
+            self.save({"deep": ({"odd": Opaque()},), "x": torch.zeros(2)})
+        with self.assertRaisesRegex(torch_dcp.CheckpointException, "z is of torch.complex128"):
+            self.save({"z": torch.zeros(2, dtype=torch.complex128)})
+        self.assertEqual(self.listing(), [])
+        self.save({"odd": Opaque()}, codec=OpaqueCodec)
+        self.assertEqual(self.load({"odd": None}, codec=OpaqueCodec)["odd"], Opaque())
+
+    def test_a_planner_may_give_a_rank_several_boxes_of_a_tensor(self):
+        matrix = torch.arange(12.).reshape(4, 3)
+        torch_dcp.save({"matrix": matrix}, storage_writer=StorageWriter(self.run_directory), planner=Halves())
+        self.assertEqual(len(glob.glob(f"{self.run_directory}/step-*/*.safetensors")), 2)
+        self.assertTrue(torch.equal(self.load({"matrix": torch.zeros(4, 3)})["matrix"], matrix))
+
+    def test_a_damaged_shard_is_not_loaded(self):
+        self.save({"x": torch.arange(1000.)})
+        path, = glob.glob(f"{self.run_directory}/step-*/*.safetensors")
+        content = bytearray(pathlib.Path(path).read_bytes())
+        content[-1] ^= 1
+        pathlib.Path(path).write_bytes(content)
+        with self.assertRaisesRegex(torch_dcp.CheckpointException, "checksum"):
+            self.load({"x": torch.zeros(1000)})
+
+
+class AttachedTest(Lives):
+    def test_a_run_that_was_attached_loads_by_the_names_of_its_state_dicts(self):
+        self.life("run", 2, HERE / "train.py", "fsdp2", "--save-at", 3, "--stop-at", 3, "--port", free_port())
+        os.environ["CAIRN_LIBRARY"] = str(self.build.resolve() / "runtime/libcairn.so")
+        from train import Net, optimizer_of
+
+        net = Net()
+        optimizer = optimizer_of("adamw", "plain", net)
+        model, optim = get_state_dict(net, optimizer)
+        torch_dcp.load({"model": model, "optim": optim}, storage_reader=StorageReader(self.folder / "run"))
+        saved = cairn.torch.load(self.folder / "run")
+        for name, tensor in model.items():
+            self.assertTrue(torch.equal(tensor, saved[f"model.{name}"]), name)
+        self.assertTrue(torch.equal(optim["state"]["out.weight"]["max_exp_avg_sq"], saved["optim.state.out.weight.max_exp_avg_sq"]))
+        self.assertEqual(optim["state"]["out.weight"]["step"], 3)
+        for group, rate in zip(optim["param_groups"], (0.01, 0.005)):  # after three steps of the schedule
+            self.assertAlmostEqual(group["lr"], rate * (1 + math.cos(math.pi * 3 / 20)) / 2, 12)
+
+
+main()
