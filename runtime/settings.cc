@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iterator>
+#include <sstream>
 
 #include "runtime/settings_value.h"
 
@@ -84,6 +85,14 @@ After ToAfter(const cairn_value& value) {
     default:
       return After::kAuto;
   }
+}
+
+std::vector<int64_t> ToSteps(const Resolved& steps) {
+  std::vector<int64_t> out;
+  if (steps.value.kind == CAIRN_VALUE_NONE) return out;
+  std::istringstream text(steps.text);
+  for (std::string step; std::getline(text, step, ',');) out.push_back(std::stoll(step));
+  return out;
 }
 
 Writer ToWriter(const cairn_value& value) {
@@ -194,6 +203,7 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.open_within = Nanoseconds(value(kSetting_open_within).number);
   settings.writer = ToWriter(value(kSetting_writer));
   settings.drain_limit = static_cast<uint64_t>(value(kSetting_drain_limit).number);
+  settings.rehearse = ToSteps(row[kSetting_rehearse]);
   settings.log = row[kSetting_log].text;
   return settings;
 }

@@ -101,6 +101,7 @@ struct Settings {
   Nanoseconds save_timeout{};
   Nanoseconds open_within{};
   int copy_threads = 1;
+  std::vector<int64_t> rehearse;  // in rising order
   std::string log = "info";
   std::map<std::string, std::string> given;  // the texts that are not the fallbacks, by variable: for people
 };

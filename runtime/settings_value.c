@@ -37,6 +37,7 @@ static const char* const kForms[] = {
     "torch or none",
     "auto, io_uring or pwrite",
     "none or bytes a second, for example 500MB/s or 1.5GiB/s (kB, MB, GB, KiB, MiB, GiB)",
+    "none, or steps above 0 in rising order, joined by commas, for example 20,25",
     "a text",
 };
 
@@ -183,6 +184,17 @@ static int ParseMatch(const char* value, struct cairn_value* out) {
   if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
   if (Is(value, "strict")) return Set(out, CAIRN_VALUE_NUMBER, 0);
   return ParseBits(value, kAllowed, sizeof kAllowed / sizeof *kAllowed, out);
+}
+
+static int ParseSteps(const char* value, struct cairn_value* out) {
+  if (Is(value, "none")) return Set(out, CAIRN_VALUE_NONE, 0);
+  for (int64_t before = 0, step;; before = step) {
+    size_t n = Digits(value);
+    if (ParseInteger(value, n, &step) != 0 || step <= before) return -1;
+    value += n;
+    if (*value == '\0') return Set(out, CAIRN_VALUE_TEXT, 0);
+    if (*value++ != ',') return -1;
+  }
 }
 
 int cairn_metric_name_is_valid(const char* name, size_t length) {
@@ -339,6 +351,8 @@ static int ParseByType(enum cairn_setting_type type, const char* value, struct c
       return -1;
     case CAIRN_TYPE_RATE:
       return ParseRate(value, out);
+    case CAIRN_TYPE_STEPS:
+      return ParseSteps(value, out);
     case CAIRN_TYPE_PATH:
     case CAIRN_TYPE_TEXT:
       return *value != '\0' ? Set(out, CAIRN_VALUE_TEXT, 0) : -1;

@@ -25,6 +25,7 @@
  *   ATTACH    torch | none
  *   WRITER    auto | io_uring | pwrite
  *   RATE      none | <number>{kB,MB,GB,KiB,MiB,GiB}/s above 0, with or without a fraction
+ *   STEPS     none | a comma-separated list of steps, each above 0 and above the one before it
  *   TEXT      any, not empty
  */
 #ifndef CAIRN_RUNTIME_SETTINGS_VALUE_H_
@@ -62,6 +63,7 @@ enum cairn_setting_type {
   CAIRN_TYPE_ATTACH,
   CAIRN_TYPE_WRITER,
   CAIRN_TYPE_RATE,
+  CAIRN_TYPE_STEPS,
   CAIRN_TYPE_TEXT
 };
 
@@ -81,7 +83,7 @@ extern const struct cairn_setting cairn_settings[CAIRN_SETTING_COUNT];
 
 /* What a value says. `number` belongs to the kinds that name it, else it is 0. */
 enum cairn_value_kind {
-  CAIRN_VALUE_TEXT, /* PATH, TEXT, ATTACH, KEEP, LOCAL's directory: the value itself */
+  CAIRN_VALUE_TEXT, /* PATH, TEXT, ATTACH, KEEP, STEPS, LOCAL's directory: the value itself */
   CAIRN_VALUE_OFF,
   CAIRN_VALUE_ON,
   CAIRN_VALUE_AUTO,

@@ -25,7 +25,31 @@ void Boundary::Equip(Result<std::unique_ptr<Saver>> saver, std::unique_ptr<Partn
   partner_ = std::move(partner);
 }
 
+void Boundary::SetCount(int64_t count) {
+  count_.store(count);
+  armed_.store(Armed(kNever));
+}
+
+int64_t Boundary::Armed(int64_t agreed) const {
+  const auto& steps = boot_.settings.rehearse;
+  const auto next = std::upper_bound(steps.begin(), steps.end(), count_.load());
+  if (next == steps.end()) return agreed;
+  return agreed == kNever ? *next : std::min(agreed, *next);
+}
+
 // ---- the application's side ----
+
+bool Boundary::IsRehearsed() const {
+  const auto& steps = boot_.settings.rehearse;
+  return std::binary_search(steps.begin(), steps.end(), count_.load());
+}
+
+bool Boundary::Rehearse() {
+  if (boot_.rank == 0) OnTrigger(kTriggerRequest, agreement::kNoLimit, "");
+  (void)Wait(std::nullopt);
+  armed_.store(Armed(kNever));
+  return count_.load() == boot_.settings.rehearse.back();
+}
 
 void Boundary::Arrive() {
   Lock lock(mutex_);
@@ -124,10 +148,10 @@ void Boundary::Carry(agreement::MemberActions actions, Lock& lock) {
     if (auto* send = std::get_if<agreement::Send>(&action)) {
       send_(kToLeaderMessage, agreement::Encode(send->message));
     } else if (auto* arm = std::get_if<agreement::Arm>(&action)) {
-      armed_.store(arm->boundary, std::memory_order_seq_cst);
+      armed_.store(Armed(arm->boundary), std::memory_order_seq_cst);
       Carry(member_.OnArmed(count_.load(std::memory_order_seq_cst)), lock);
     } else if (std::holds_alternative<agreement::Disarm>(action)) {
-      armed_.store(kNever, std::memory_order_seq_cst);
+      armed_.store(Armed(kNever), std::memory_order_seq_cst);
     } else if (auto* snapshot = std::get_if<agreement::TakeSnapshot>(&action)) {
       if (snapshot->mode == agreement::Mode::kQuiet) {
         worker_.Run([this, order = *snapshot] {

@@ -40,7 +40,7 @@ class Boundary {
   // In cairn_restore: what this member saves with, or why it cannot; where its partner keeps copies, or nothing.
   void Equip(Result<std::unique_ptr<Saver>> saver, std::unique_ptr<PartnerLink> partner);
   // The restore is over. The count is set before any later message is handled: a Poll must not find that of before the restore.
-  void SetCount(int64_t count) { count_.store(count); }
+  void SetCount(int64_t count);
   void SetLabel(int64_t label) { label_ = label; }
   void OnCopy(std::function<void()> collect) { collect_ = std::move(collect); }  // see cairn_on_copy
 
@@ -52,6 +52,10 @@ class Boundary {
     return armed_.load(std::memory_order_seq_cst) == count;
   }
   void Arrive();  // returns when the program may go on
+  // A step of CAIRN_REHEARSE: each member waits at it, so that the save is of this very step and not of one a little later. After Pass, in place of
+  // Arrive. True: it was the last one.
+  bool IsRehearsed() const;
+  bool Rehearse();
   void QuietBegin();
   void QuietEnd();
   void Save(const std::string& tag);
@@ -75,7 +79,9 @@ class Boundary {
   static constexpr int64_t kNever = -1;
   using Lock = std::unique_lock<std::mutex>;
 
-  void Hold(Lock& lock);  // until the member machine lets the application go
+  int64_t Armed(
+      int64_t agreed) const;  // the boundary that was agreed on, or a step of CAIRN_REHEARSE before it
+  void Hold(Lock& lock);      // until the member machine lets the application go
   void Carry(agreement::MemberActions actions, Lock& lock);
   void TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock);
   void Drain(const agreement::StartDrain& order);

@@ -1,5 +1,7 @@
 #include "runtime/session/session.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <future>
 #include <utility>
@@ -178,7 +180,10 @@ Result<cairn_report> Session::Restore() {
 
 void Session::Arrive() {
   const Inside inside(this);
-  boundary_.Arrive();
+  if (!boundary_.IsRehearsed()) return boundary_.Arrive();
+  if (!boundary_.Rehearse()) return;
+  loop_->Post([this] { Abandon([] { _exit(0); }); });
+  for (;;) pause();
 }
 
 void Session::QuietBegin() {

@@ -125,6 +125,7 @@ TEST(CheckSetting, AcceptsEveryDocumentedForm) {
       {kSetting_save_timeout, {"10m"}},
       {kSetting_writer, {"auto", "io_uring", "pwrite"}},
       {kSetting_drain_limit, {"none", "500MB/s", "1.5GiB/s", "1kB/s"}},
+      {kSetting_rehearse, {"none", "20", "20,25", "1,2,3"}},
       {kSetting_log, {"quiet", "/tmp/log"}},
   };
   for (const auto& [id, values] : cases) {
@@ -175,6 +176,7 @@ TEST(CheckSetting, RefusesEverythingElse) {
       {kSetting_writer, {"", "aio", "IO_URING"}},
       {kSetting_drain_limit,
        {"", "500", "500MB", "0MB/s", "-1MB/s", "1.GB/s", "5mB/s", "99999999999GB/s", "off"}},
+      {kSetting_rehearse, {"", "0", "20,", ",20", "25,20", "20,20", "20 25", "20steps", "-1"}},
       {kSetting_signal, {"", "TERM", "SIGKILL", "9", "usr1", "0", "65", "SIG", "SIG10"}},
   };
   for (const auto& [id, values] : cases) {
