@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   AddDoctor(&app, &invocation);
   AddSettings(&app, &invocation);
   AddResize(&app, &invocation);
+  AddRehearse(&app, &invocation);
   AddRun(&app, &invocation);
   AddHost(&app, &invocation);
   try {

@@ -25,6 +25,7 @@ void AddSave(CLI::App* app, Invocation* invocation);
 void AddDoctor(CLI::App* app, Invocation* invocation);
 void AddSettings(CLI::App* app, Invocation* invocation);
 void AddResize(CLI::App* app, Invocation* invocation);
+void AddRehearse(CLI::App* app, Invocation* invocation);
 void AddRun(CLI::App* app, Invocation* invocation);
 void AddHost(CLI::App* app, Invocation* invocation);
 

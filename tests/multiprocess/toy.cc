@@ -54,7 +54,8 @@ struct Options {
   int64_t fork_at = -1;   // forks a child after this step that calls into Cairn, and outlives this process
   int64_t clone_at = -1;  // makes a child past libc after this step; it keeps every descriptor, and sleeps
   bool stop_in_copy =
-      false;  // who reads its array within cairn_step is stopped (SIGSTOP) in the middle of it
+      false;               // who reads its array within cairn_step is stopped (SIGSTOP) in the middle of it
+  bool forgetful = false;  // each step depends on a number that is not registered
   bool other_label = false;
   int blob_policy = CAIRN_BLOB_RESEED;
   bool no_finalize = false;
@@ -173,6 +174,7 @@ int main(int argc, char** argv) {
   app.add_option("--hold-at", o.hold_at);
   app.add_option("--hold-file", o.hold_file);
   app.add_flag("--stop-in-copy", o.stop_in_copy);
+  app.add_flag("--forgetful", o.forgetful);
   app.add_flag("--other-label", o.other_label);
   app.add_flag("--no-finalize", o.no_finalize);
   CLI11_PARSE(app, argc, argv);
@@ -275,8 +277,10 @@ int main(int argc, char** argv) {
   }
   AwaitFile(o.wait_file);
 
+  double forgotten = 0;
   for (int64_t step = report.step; step < o.steps; ++step) {
-    for (double& x : u) x = std::fma(x, 1.0000001, 1e-9 * static_cast<double>(step));
+    for (double& x : u) x = std::fma(x, 1.0000001, 1e-9 * static_cast<double>(step)) + forgotten;
+    if (o.forgetful) forgotten += 0.5;
     time += 0.5;
     for (double& x : replica) x += 0.25;
     note.step = step + 1;
