@@ -10,7 +10,7 @@ from torch import nn
 from cairn.errors import Invalid
 from cairn.memory import Piece
 from cairn.session import Policy, Report, Session
-from cairn.torch import codec
+from cairn.torch import codec, rehearsal
 from cairn.torch.boundary import after_steps_of, expect
 from cairn.torch.changes import compared, inside, item_renames, nothing_saved, optimizer_renames, renamed
 from cairn.torch.model import Part, parts_of
@@ -105,6 +105,7 @@ class Run:
         self._piece, self._pieces, self._end = 0, 1, 0  # of the step under way, and the place after it
         self._random: Optional[Dict[str, Any]] = None  # as it was saved
         self._session.on_copy(self._collect)
+        self._rehearsed = (models, list(optimizers.values())) if rehearsal.is_one() else None
         # What cannot be saved is said now, not at the first save; and by all ranks, though one saves it: none goes on into the restore alone.
         codec.encode({key: one.state_dict() for key, one in self._plain.items()}, "the state of schedulers and extra")
         self._encode()
@@ -240,6 +241,7 @@ class Run:
 
     def _collect(self) -> None:
         try:
+            self._say_what_is_left_out()
             for item in self._items:
                 item.refresh(self._session)
             if any(item.shadow is not None for item in self._items):
@@ -247,6 +249,12 @@ class Run:
             self._encode()
         except Exception:  # nothing may pass through the C code that calls
             traceback.print_exc(file=sys.stderr)
+
+    def _say_what_is_left_out(self) -> None:
+        if self._rehearsed and not self.report.restored and self._rank in (None, 0):
+            for what in rehearsal.left_out(*self._rehearsed, self._plain.values()):
+                print(f"cairn: not attached, so not restored: {what}", file=sys.stderr, flush=True)
+        self._rehearsed = None
 
     def _encode(self) -> None:
         optimizers = {state.name: state.values() for state in self._optimizers}
