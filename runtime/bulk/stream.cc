@@ -50,7 +50,7 @@ Result<size_t> BulkStream::ReadSome(std::span<std::byte> out, UniqueFd* descript
     message.msg_iovlen = 1;
     if (descriptor != nullptr) {  // without room the kernel closes what comes along
       message.msg_control = room.bytes;
-      message.msg_controllen = sizeof(room.bytes);
+      message.msg_controllen = CMSG_LEN(sizeof(int));  // sizeof(room.bytes) would take two, for its padding
     }
     const ssize_t n = recvmsg(socket_.fd(), &message, MSG_CMSG_CLOEXEC);
     if (n > 0) {
@@ -59,6 +59,12 @@ Result<size_t> BulkStream::ReadSome(std::span<std::byte> out, UniqueFd* descript
         int fd = -1;
         std::memcpy(&fd, CMSG_DATA(came), sizeof(fd));
         *descriptor = UniqueFd(fd);
+      }
+      if (descriptor != nullptr && (message.msg_flags & MSG_CTRUNC) != 0) {
+        *descriptor = UniqueFd();
+        return Status(Code::kUnavailable,
+                      "a descriptor that came along was not taken: there were more than one, or this process "
+                      "has too many open files (ulimit -n)");
       }
       return static_cast<size_t>(n);
     }

@@ -27,7 +27,8 @@ class BulkStream {
   // `descriptor`, unless -1, goes along with the first byte: Unix sockets alone.
   Status Write(std::string_view head, std::span<const std::byte> body, int descriptor = -1);
 
-  // At most out.size() bytes, at least one; errors as Read. A descriptor that came along is kept in `descriptor` where there is one, else closed.
+  // At most out.size() bytes, at least one; errors as Read. A descriptor that came along is kept in `descriptor` where there is one, else closed;
+  // kUnavailable when it could not be taken, or more than one came: none of them stays open then.
   Result<size_t> ReadSome(std::span<std::byte> out, UniqueFd* descriptor = nullptr);
 
   void set_stall_bound(std::chrono::milliseconds bound) { stall_bound_ = bound; }
