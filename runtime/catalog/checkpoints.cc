@@ -22,7 +22,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kStrikeKind = "strike";
-constexpr uint64_t kMaxManifestBytes = 64 << 20;  // 16,384 ranks with several files each take less than 10 MB
 
 struct Bound {
   uint32_t epoch = UINT32_MAX;

@@ -71,7 +71,15 @@ Result<std::string> EncodeManifest(const Manifest& m) {
                         {"index", FileJson(m.index_bytes, m.index_hash)},
                         {"blobs", FileJson(m.blobs_bytes, m.blobs_hash)},
                         {"shards", std::move(shards)}};
-  return SealJson(kKind, members);
+  CAIRN_ASSIGN_OR_RETURN(std::string text, SealJson(kKind, members));
+  if (text.size() > kMaxManifestBytes) {
+    return Status(Code::kInvalid, "the manifest would have " + std::to_string(text.size()) +
+                                      " bytes, and no reader takes more than " +
+                                      std::to_string(kMaxManifestBytes) + ": " +
+                                      std::to_string(m.shards.size()) + " files and " +
+                                      std::to_string(m.metrics.size()) + " metrics are too many");
+  }
+  return text;
 }
 
 Result<Manifest> DecodeManifest(std::string_view text) {

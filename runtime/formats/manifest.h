@@ -51,6 +51,10 @@ struct Manifest {
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
+// What a reader takes. 16,384 ranks with several files each make less than 10 MB.
+inline constexpr uint64_t kMaxManifestBytes = 64 << 20;
+
+// kInvalid when it would be longer than kMaxManifestBytes.
 Result<std::string> EncodeManifest(const Manifest& manifest);
 
 // kDamage with what is wrong; kMismatch for a newer version.

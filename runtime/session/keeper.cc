@@ -173,6 +173,7 @@ Result<Published> Keeper::Publish(Index index, const std::vector<MemberRecord>& 
     blobs.items.push_back({spec.name, static_cast<BlobPolicy>(spec.policy), {}});
     blobs.items.back().by_rank.resize(records.size());
   }
+  size_t metrics_left_out = 0;
   for (size_t rank = 0; rank < records.size(); ++rank) {
     shards.insert(shards.end(), records[rank].shards.begin(), records[rank].shards.end());
     for (BlobItem& blob : blobs.items) {
@@ -180,9 +181,14 @@ Result<Published> Keeper::Publish(Index index, const std::vector<MemberRecord>& 
       if (it != records[rank].blobs.end()) blob.by_rank[rank] = it->second;
     }
     if (const auto it = records[rank].blobs.find(kMetricsBlob); it != records[rank].blobs.end()) {
-      CAIRN_ASSIGN_OR_RETURN(MetricValues metrics, DecodeMetrics(it->second));
-      manifest.metrics.merge(metrics);  // the lowest rank's stay
+      CAIRN_ASSIGN_OR_RETURN(const MetricValues metrics, DecodeMetrics(it->second));
+      metrics_left_out += MergeMetrics(metrics, &manifest.metrics);  // the lowest rank's stay
     }
+  }
+  if (metrics_left_out > 0 && !std::exchange(said_metrics_left_out_, true)) {
+    links_.log->Warn("the ranks give more than ", kMaxMergedMetrics, " different metrics: ", metrics_left_out,
+                     " of the highest ranks are not in the manifest, and no rule of --checkpoint-keep sees "
+                     "them. Give them the same names on all ranks, or from one rank alone");
   }
   CAIRN_RETURN_IF_ERROR(FillRecords(index, shards));
   manifest.run_id = life_->directory().info().id;

@@ -123,6 +123,7 @@ class Keeper {
   std::optional<Attempt> attempt_;
   std::string newest_;  // checkpoint that this life loaded or committed; "" = none
   LeaseWatch leases_;
+  bool said_metrics_left_out_ = false;
 };
 
 }  // namespace cairn

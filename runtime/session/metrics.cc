@@ -41,6 +41,18 @@ Result<MetricValues> DecodeMetrics(std::string_view bytes) {
   return values;
 }
 
+size_t MergeMetrics(const MetricValues& more, MetricValues* all) {
+  size_t left_out = 0;
+  for (const auto& [name, metric] : more) {
+    if (all->size() < kMaxMergedMetrics) {
+      all->emplace(name, metric);
+    } else if (!all->contains(name)) {
+      ++left_out;
+    }
+  }
+  return left_out;
+}
+
 Status Metrics::Set(const std::string& name, const Manifest::Metric& metric) {
   if (!IsValidName(name)) {
     return {Code::kInvalid,

@@ -18,12 +18,16 @@
 namespace cairn {
 
 inline constexpr char kMetricsBlob[] = "";
-inline constexpr size_t kMaxMetricsBytes = 4096;
+inline constexpr size_t kMaxMetricsBytes = 4096;     // of one member
+inline constexpr size_t kMaxMergedMetrics = 10'000;  // of all members; less than 4 MB of the manifest
 
 using MetricValues = std::map<std::string, Manifest::Metric>;
 
 // Any bytes: kDamage for what Metrics cannot have made.
 Result<MetricValues> DecodeMetrics(std::string_view bytes);
+
+// Adds the metrics whose names `all` does not have yet, as long as there is room. Returns for how many there was none.
+size_t MergeMetrics(const MetricValues& more, MetricValues* all);
 
 class Metrics {
  public:

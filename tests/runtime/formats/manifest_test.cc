@@ -56,6 +56,16 @@ TEST(Manifest, EndsWithTheHashOfAllBefore) {
   EXPECT_EQ(text.substr(tail), ",\n  \"checksum\": \"" + Hash128Of(text.substr(0, tail)).ToHex() + "\"\n}\n");
 }
 
+TEST(Manifest, IsNeverLongerThanWhatAReaderTakes) {
+  Manifest m = Example();
+  m.settings["keep"] = std::string(63 << 20, 'x');
+  EXPECT_TRUE(EncodeManifest(m).ok());
+  m.settings["keep"] = std::string(64 << 20, 'x');
+  const Status status = EncodeManifest(m).status();
+  EXPECT_EQ(status.code(), Code::kInvalid);
+  EXPECT_THAT(status.message(), HasSubstr("no reader takes more than 67108864: 2 files and 2 metrics"));
+}
+
 TEST(Manifest, DecodesWhatWasEncoded) {
   const Result<Manifest> manifest = DecodeManifest(*EncodeManifest(Example()));
   ASSERT_TRUE(manifest.ok()) << manifest.status().message();

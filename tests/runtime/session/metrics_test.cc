@@ -47,6 +47,17 @@ TEST(Metrics, RefuseTheOneThatIsTooMany) {
   EXPECT_EQ(metrics.bytes(), before);
 }
 
+TEST(MergeMetrics, KeepsTheLowestRanksValuesAndABoundedNumberOfNames) {
+  MetricValues all;
+  for (int i = 0; i < 9'999; ++i) all["m" + std::to_string(i)] = {0, 1};
+  EXPECT_EQ(MergeMetrics({{"m5", {2, 2}}, {"n", {3, 3}}}, &all), 0u);
+  EXPECT_EQ(all.at("m5"), (Manifest::Metric{0, 1}));
+  EXPECT_EQ(all.at("n"), (Manifest::Metric{3, 3}));
+  EXPECT_EQ(MergeMetrics({{"m6", {2, 2}}, {"o", {4, 4}}, {"p", {5, 5}}}, &all), 2u);
+  EXPECT_EQ(all.size(), 10'000u);
+  EXPECT_FALSE(all.contains("o"));
+}
+
 TEST(DecodeMetrics, TakesNoOtherBytes) {
   Metrics metrics;
   ASSERT_TRUE(metrics.Set("loss", {0.5, 100}).ok());
