@@ -34,7 +34,7 @@ struct SavedLayout {
   std::vector<SavedBox> boxes;  // of the arrays without a rule, not empty; grouped by array
   // Below: only where there are rules.
   GridTable grids = {};
-  uint32_t world_size = 0;  // of the save
+  uint32_t world_size = 0;  // of the writers (writers.h): "ranks" here are these
   uint64_t min_split_bytes = 0;
   std::vector<SavedFile> files;  // by number; SavedBox::file is a position here
 };

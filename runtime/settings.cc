@@ -180,6 +180,7 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.from = row[kSetting_from].text;
   settings.resume = ToResume(value(kSetting_resume));
   settings.resume_step = value(kSetting_resume).number;
+  settings.files = static_cast<uint32_t>(value(kSetting_files).number);
   settings.partner = value(kSetting_partner).kind == CAIRN_VALUE_ON;
   if (value(kSetting_match).kind == CAIRN_VALUE_NUMBER)
     settings.match = static_cast<uint32_t>(value(kSetting_match).number);

@@ -84,6 +84,8 @@ struct Settings {
   std::optional<uint32_t> match;  // as the program asks
   bool require = false;
   std::string local = "auto";  // auto, none, or a directory
+  uint32_t files =
+      0;  // at least so many of arrays in a save, and one for each node; 0 = each rank has its own
   bool partner = false;
   uint32_t on = kTriggerAll;
   KeepRules keep;

@@ -339,6 +339,10 @@ static int ParseByType(enum cairn_setting_type type, const char* value, struct c
       return ParseAfter(value, out);
     case CAIRN_TYPE_COUNT:
       return ParseCount(value, out);
+    case CAIRN_TYPE_FILES:
+      if (Is(value, "per-rank")) return Set(out, CAIRN_VALUE_NUMBER, 0);
+      if (Is(value, "per-node")) return Set(out, CAIRN_VALUE_NUMBER, 1);
+      return ParseCount(value, out);
     case CAIRN_TYPE_SIGNAL:
       return ParseSignal(value, out);
     case CAIRN_TYPE_ATTACH:

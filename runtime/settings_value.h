@@ -20,6 +20,7 @@
  *   MODE      octal permissions, 0600 to 0777: a save writes and a later life reads
  *   AFTER     auto | requeue | wait | exit[=CODE], CODE 0 to 255
  *   COUNT     integer >= 1
+ *   FILES     per-rank (the number 0) | per-node (1) | integer >= 1
  *   SIGNAL    none | a name with or without SIG | its number. Only signals whose meaning is a program's own:
  *             USR1, USR2, HUP, ALRM, URG, WINCH, XCPU, PWR, and real-time ones by number
  *   ATTACH    torch | none
@@ -59,6 +60,7 @@ enum cairn_setting_type {
   CAIRN_TYPE_MODE,
   CAIRN_TYPE_AFTER,
   CAIRN_TYPE_COUNT,
+  CAIRN_TYPE_FILES,
   CAIRN_TYPE_SIGNAL,
   CAIRN_TYPE_ATTACH,
   CAIRN_TYPE_WRITER,

@@ -117,8 +117,9 @@ Status CrossCheck(const LoadedCheckpoint& c) {
   const auto damage = [&](std::string_view what) {
     return Status(Code::kDamage, c.path + ": " + std::string(what));
   };
-  if (c.index.world_size != c.manifest.world_size)
-    return damage("index and manifest have different world sizes");
+  if (c.index.world_size == 0 || c.index.world_size > c.manifest.world_size)
+    return damage("the index has " + std::to_string(c.index.world_size) + " writers, the manifest " +
+                  std::to_string(c.manifest.world_size) + " ranks");
   if (c.index.files.size() != c.manifest.shards.size())
     return damage("index and manifest list different files");
   for (size_t i = 0; i < c.index.files.size(); ++i) {

@@ -62,7 +62,7 @@ Result<Manifest> Commit(const RunDirectory& dir, const Attempt& attempt, const I
   manifest.run_id = dir.info().id;
   manifest.epoch = epoch;
   manifest.step = attempt.name.step;
-  manifest.world_size = index.world_size;
+  if (manifest.world_size == 0) manifest.world_size = index.world_size;
   manifest.time = UtcNow();
   manifest.index_bytes = index_bytes.size();
   manifest.index_hash = Hash128Of(index_bytes);

@@ -23,8 +23,8 @@ struct Attempt {
 Result<Attempt> BeginAttempt(const RunDirectory& dir, uint32_t epoch, int64_t step);
 
 // Makes the attempt a checkpoint. Call it only when all members' records are in (`index.files`). Of
-// `manifest` the caller fills run_id, label, world_size, trigger, parent, tag, cairn_version and settings;
-// the rest is filled here. Returns what was written.
+// `manifest` the caller fills run_id, label, trigger, parent, tag, cairn_version and settings, and world_size where
+// ranks have written files together (0 = each writer is one); the rest is filled here. Returns what was written.
 //
 // kFenced: a newer epoch owns the directory, and decides what becomes of this attempt. Any other error: the
 // attempt is no checkpoint as far as this life knows; Abandon it.

@@ -127,9 +127,16 @@ void PrintPlan(const LoadedCheckpoint& loaded, const std::vector<RestoreForecast
   std::snprintf(ratio, sizeof ratio, "%.3f",
                 sum.needed == 0 ? 1 : static_cast<double>(sum.read) / static_cast<double>(sum.needed));
   line("checkpoint", loaded.path);
-  line("saved by", Count(loaded.index.world_size, "rank") + ", " + Count(loaded.index.files.size(), "file"));
-  line("layout", request.layout_file.empty() ? "as it was saved, on " + Count(ranks.size(), "rank")
-                                             : request.layout_file + ", " + Count(ranks.size(), "rank"));
+  line("saved by",
+       Count(loaded.manifest.world_size, "rank") + ", " + Count(loaded.index.files.size(), "file"));
+  std::string layout = request.layout_file;
+  if (layout.empty()) {
+    layout = "as it was saved";
+    // Which rank of a writer held what is not kept.
+    if (loaded.index.world_size < loaded.manifest.world_size)
+      layout += " by " + Count(loaded.index.world_size, "group") + " of ranks";
+  }
+  line("layout", layout + ", on " + Count(ranks.size(), "rank"));
   line("state", FormatBytes(sum.state) + " in the memory of all ranks");
   line("read", FormatBytes(sum.read) + " in " + Count(sum.blocks, "block") + ", " + ratio +
                    " of what is needed, each once");
@@ -180,7 +187,7 @@ Json PlanJson(const Chosen& chosen, const LoadedCheckpoint& loaded, const std::v
               const Totals& sum, uint64_t fixed_memory, const Request& request) {
   Json out = {{"dir", chosen.dir.path()},
               {"checkpoint", loaded.name},
-              {"saved_ranks", loaded.index.world_size},
+              {"saved_ranks", loaded.manifest.world_size},
               {"layout", request.layout_file.empty() ? Json() : Json(request.layout_file)},
               {"state_bytes", sum.state},
               {"read_bytes", sum.read},
@@ -216,7 +223,7 @@ Status WritePicture(const LoadedCheckpoint& loaded, const std::vector<RestoreFor
                     const Totals& sum, const std::string& path) {
   PlanPicture picture;
   picture.title = loaded.name + " on " + Count(ranks.size(), "rank");
-  picture.subtitle = "Saved by " + Count(loaded.index.world_size, "rank") + ". " + FormatBytes(sum.read) +
+  picture.subtitle = "Saved by " + Count(loaded.manifest.world_size, "rank") + ". " + FormatBytes(sum.read) +
                      " are read, each byte once; " + FormatBytes(sum.received) + " go from rank to rank.";
   for (const ShardRecord& file : loaded.index.files) picture.file_numbers.push_back(file.number);
   picture.ranks = &ranks;

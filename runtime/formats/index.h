@@ -14,7 +14,7 @@
 namespace cairn {
 
 struct Index {
-  uint32_t world_size = 0;
+  uint32_t world_size = 0;  // of the writers (planner/writers.h): at most that of the ranks
   std::vector<ShardRecord> files;
   SavedLayout saved;  // SavedBox::file is a position in `files`
 };

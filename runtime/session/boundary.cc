@@ -20,6 +20,8 @@ Boundary::Boundary(const Bootstrap& boot, Log* log, Send send)
 void Boundary::Equip(Result<std::unique_ptr<Saver>> saver, std::unique_ptr<PartnerLink> partner) {
   const Lock lock(mutex_);
   saver_status_ = saver.status();
+  partner_.reset();
+  saver_.reset();
   if (!saver.ok()) return;
   saver_ = *std::move(saver);
   partner_ = std::move(partner);

@@ -37,7 +37,7 @@ class Boundary {
   // `boot` and `log` outlive it.
   Boundary(const Bootstrap& boot, Log* log, Send send);
 
-  // In cairn_restore: what this member saves with, or why it cannot; where its partner keeps copies, or nothing.
+  // In cairn_restore: what this member saves with, or why it cannot; where its partner keeps copies, or nothing. Again: instead.
   void Equip(Result<std::unique_ptr<Saver>> saver, std::unique_ptr<PartnerLink> partner);
   // The restore is over. The count is set before any later message is handled: a Poll must not find that of before the restore.
   void SetCount(int64_t count);

@@ -133,6 +133,11 @@ void Keeper::GoOnFrom(Beginning beginning) {
                      ". The job goes on; every save will try again");
 }
 
+void Keeper::SaveAs(State state, Index index) {
+  state_ = std::move(state);
+  described_ = std::move(index);
+}
+
 std::optional<int64_t> Keeper::BeginOfLifeBefore() const {
   if (!life_ || boot_.first_life || life_->epoch() < 2) return std::nullopt;
   const auto parent = ReadParent(life_->directory(), life_->epoch() - 1);
@@ -212,6 +217,14 @@ Result<SaveReport> Keeper::Commit(const agreement::Commit& save) {
     report.hurried_stall_ns = std::max(report.hurried_stall_ns, record.hurried_stall_ns);
     report.hurried_drain_ns = std::max(report.hurried_drain_ns, record.hurried_drain_ns);
     records.push_back(std::move(record));
+  }
+  std::vector<int32_t> slot_of;  // by writer, as its first rank says
+  for (size_t rank = 0; rank < state_.writer_of.size(); ++rank) {
+    const uint32_t writer = state_.writer_of[rank];
+    if (writer == slot_of.size()) slot_of.push_back(records[rank].slot);
+    if (slot_of[writer] != records[rank].slot)
+      return Status(Code::kInternal, "rank " + std::to_string(rank) +
+                                         " has filled another slot than the ranks that it writes files with");
   }
   Manifest manifest;
   manifest.label = save.label;

@@ -92,6 +92,10 @@ class Keeper {
   Result<Published> Publish(Index index, const std::vector<MemberRecord>& records, const State& state,
                             Manifest manifest);
 
+  size_t files() const { return described_ ? described_->files.size() : 0; }  // of arrays, in each save
+  // From now on, other files: what Beginning says of them.
+  void SaveAs(State state, Index index);
+
   void Abandon();  // the attempt that was prepared, when its save was dropped
   void Prune();
   void Close();  // the last act

@@ -144,6 +144,7 @@ json ToJson(const Order& m) {
           {"exchange", m.exchange},
           {"sources", std::move(sources)},
           {"near", std::move(near)},
+          {"shared", m.shared_folder},
           {"partner", m.partner},
           {"wards", m.wards},
           {"differences", std::move(differences)},
@@ -165,6 +166,7 @@ void FromJson(const json& in, Order& m) {
     m.sources.push_back({s.at(0).get<std::string>(), s.at(1).get<std::string>(), s.at(2).get<uint32_t>()});
   for (const json& n : in.at("near"))
     m.near.push_back({n.at(0).get<std::vector<uint32_t>>(), n.at(1).get<std::vector<uint32_t>>()});
+  m.shared_folder = in.at("shared").get<std::string>();
   m.partner = in.at("partner").get<int>();
   m.wards = in.at("wards").get<std::vector<uint32_t>>();
   m.index_hash = ToHash(in.at("index"));
@@ -184,15 +186,15 @@ void FromJson(const json& in, Order& m) {
 }
 
 json ToJson(const Outcome& m) {
-  return {{"status", FromStatus(m.status)}, {"warning", m.warning},
-          {"needed", m.needed_bytes},       {"read", m.read_bytes},
-          {"near", m.near_bytes},           {"layout", FromBytes(m.layout)},
-          {"plans", FromList(m.plans)},     {"records", FromRanks(m.records)},
+  return {{"status", FromStatus(m.status)}, {"warning", m.warning},       {"folder", m.folder},
+          {"needed", m.needed_bytes},       {"read", m.read_bytes},       {"near", m.near_bytes},
+          {"layout", FromBytes(m.layout)},  {"plans", FromList(m.plans)}, {"records", FromRanks(m.records)},
           {"damaged", FromRanks(m.damaged)}};
 }
 void FromJson(const json& in, Outcome& m) {
   m.status = ToStatus(in.at("status"));
   m.warning = in.at("warning").get<std::string>();
+  m.folder = in.at("folder").get<std::string>();
   m.needed_bytes = in.at("needed").get<uint64_t>();
   m.read_bytes = in.at("read").get<uint64_t>();
   m.near_bytes = in.at("near").get<uint64_t>();
@@ -239,6 +241,7 @@ json ToJson(const MemberRecord& m) {
   json shards = json::array();
   for (const ShardRecord& s : m.shards) shards.push_back({s.number, s.bytes, FromHash(s.sums_root)});
   return {{"shards", std::move(shards)},
+          {"slot", m.slot},
           {"blobs", FromBlobs(m.blobs)},
           {"stall", m.stall_ns},
           {"drain", m.drain_ns},
@@ -248,6 +251,7 @@ json ToJson(const MemberRecord& m) {
 void FromJson(const json& in, MemberRecord& m) {
   for (const json& s : in.at("shards"))
     m.shards.push_back({s.at(0).get<uint32_t>(), s.at(1).get<uint64_t>(), ToHash(s.at(2))});
+  m.slot = in.at("slot").get<int32_t>();
   m.blobs = ToBlobs(in.at("blobs"));
   m.stall_ns = in.at("stall").get<int64_t>();
   m.drain_ns = in.at("drain").get<int64_t>();

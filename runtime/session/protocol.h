@@ -86,6 +86,8 @@ struct Order {
   std::string run_id;
   std::vector<RescueSource> sources;
   std::vector<NearNode> near;
+  std::string
+      shared_folder;  // kPrepare: in the local tier of this node, of the rank whose images this one fills, too; "" = it has its own
   int partner = -1;             // kPrepare: who keeps a copy of this rank's snapshots; −1 = nobody
   std::vector<uint32_t> wards;  // kPrepare: the ranks whose partner this one is
   Hash128 index_hash;
@@ -108,6 +110,7 @@ struct Outcome {
   Status status;
   std::string
       warning;  // kPrepare, for the user: saves of this rank cost more than they should, or survive less
+  std::string folder;              // kPrepare: of this rank in its node's local tier; "" = none
   uint64_t needed_bytes = 0;       // what the ranks need of the blocks that this one read, each byte once
   uint64_t read_bytes = 0;         // whole blocks
   uint64_t near_bytes = 0;         // of these, from copies in the memory of the nodes
@@ -155,6 +158,7 @@ struct DrainSeen {
 // agreement::Record::record: what a member knows of its part of a save.
 struct MemberRecord {
   std::vector<ShardRecord> shards;
+  int32_t slot = 0;  // the number of the slot that was filled: the same in all ranks of a writer
   std::map<std::string, std::string> blobs;
   int64_t stall_ns = 0;  // the program's thread stood still for the copy
   int64_t drain_ns = 0;

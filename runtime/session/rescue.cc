@@ -47,9 +47,10 @@ Status RescueShare(const Order& order, const Leftovers& leftovers, FileMode mode
                    Outcome* outcome) {
   if (order.sources.empty()) return OkStatus();
   CAIRN_ASSIGN_OR_RETURN(const State state, DecodeState(order.state));
-  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(state.layout));
+  CAIRN_ASSIGN_OR_RETURN(const Writers writers, Writers::Make(state.layout, state.writer_of));
+  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(writers.layout()));
   for (const RescueSource& source : order.sources) {
-    CAIRN_ASSIGN_OR_RETURN(const ImagePlan images, PlanImages(state.layout, plan, source.rank));
+    CAIRN_ASSIGN_OR_RETURN(const ImagePlan images, PlanImages(writers, plan, source.rank));
     const auto record = Write(source, order, images, leftovers, mode, writer);
     if (record.ok()) {
       outcome->records.emplace(source.rank, EncodeSessionMessage(*record));

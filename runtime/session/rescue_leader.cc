@@ -67,10 +67,12 @@ Result<Rescued> LeadRescue(const LocalSnapshot& local, const std::string& parent
   CAIRN_ASSIGN_OR_RETURN(const Outcome shown, members.Hear(reader));
   CAIRN_RETURN_IF_ERROR(shown.status);
   CAIRN_ASSIGN_OR_RETURN(const State state, DecodeState(shown.layout));
-  if (LayoutHash(state.layout) != local.layout || state.layout.world_size != local.world_size)
+  if (LayoutHash(state.layout, state.writer_of) != local.layout ||
+      state.layout.world_size != local.world_size)
     return Status(Code::kDamage, local.layout_folder + " holds the layout of another save");
-  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(state.layout));
-  CAIRN_ASSIGN_OR_RETURN(Index index, DescribeSave(state.layout, plan));
+  CAIRN_ASSIGN_OR_RETURN(const Writers writers, Writers::Make(state.layout, state.writer_of));
+  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(writers.layout()));
+  CAIRN_ASSIGN_OR_RETURN(Index index, DescribeSave(writers.layout(), plan));
 
   CAIRN_ASSIGN_OR_RETURN(const std::string attempt, keeper.Prepare(local.step));
   Rescued rescued{"", parent, local};

@@ -5,13 +5,11 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/save_plan.h"
 #include "runtime/catalog/marks.h"
 #include "runtime/catalog/retention.h"
 #include "runtime/catalog/target.h"
-#include "runtime/session/partner.h"
+#include "runtime/session/save_preparation.h"
 #include "runtime/session/strikes.h"
-#include "runtime/staging/image_plan.h"
 #include "runtime/staging/memory_room.h"
 
 namespace cairn {
@@ -83,7 +81,8 @@ Result<Order> RestoreLeader::Restore() {
   }
   const std::string parent = rescued_ && rescued_->name == loaded_ ? rescued_->parent : loaded_;
   keeper_.GoOnFrom({state_, std::move(index_), loaded_, parent});
-  CAIRN_RETURN_IF_ERROR(PrepareAll());
+  CAIRN_RETURN_IF_ERROR(Forget());
+  CAIRN_RETURN_IF_ERROR(PrepareSaves(boot_, inventories_, state_, members_, keeper_));
   if (!order.restored)
     log_.Info("starting at step 0", start_over ? " (--checkpoint-resume=never)" : ": nothing to restore");
   keeper_.Journal("restore", {{"checkpoint", Keeper::Quote(loaded_)},
@@ -94,50 +93,18 @@ Result<Order> RestoreLeader::Restore() {
 
 Status RestoreLeader::MergeShares() {
   CAIRN_ASSIGN_OR_RETURN(state_, members_.Shares());
-  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(state_.layout));
-  CAIRN_ASSIGN_OR_RETURN(index_, DescribeSave(state_.layout, plan));
-  members_.TellAll(Order{.kind = Order::kLayout, .state = EncodeState(state_)});
+  state_.writer_of = ChooseWriters(boot_.settings, inventories_);
+  CAIRN_ASSIGN_OR_RETURN(index_, TellLayout(state_, members_));
   return OkStatus();
 }
 
-// Memory for the saves of this life: after the load, when the program's own memory is in use and what earlier lives left is not any more.
-Status RestoreLeader::PrepareAll() {
-  const std::string run_id = keeper_.epoch() ? keeper_.directory()->info().id : "";
+Status RestoreLeader::Forget() {
   const bool left = std::any_of(inventories_.begin(), inventories_.end(),
                                 [](const Inventory& i) { return !i.slots.empty(); });
-  if (left && keeper_.parent_published()) {
-    CAIRN_RETURN_IF_ERROR(
-        members_.Ask([&](int) { return Order{.kind = Order::kForget, .run_id = run_id}; }, Members::kBound)
-            .status());
-  }
-  std::vector<int> partners(inventories_.size(), -1);
-  if (boot_.settings.partner) {
-    std::vector<std::string> nodes;
-    for (const Inventory& inventory : inventories_) nodes.push_back(inventory.node);
-    partners = PartnersOf(nodes);
-    if (partners.front() < 0) log_.Info("no partner copies: all ranks are on one node");
-  }
-  for (int rank = 0; rank < boot_.world_size; ++rank) {
-    Order order{.kind = Order::kPrepare, .run_id = run_id, .partner = partners[static_cast<size_t>(rank)]};
-    for (uint32_t ward = 0; ward < partners.size(); ++ward) {
-      if (partners[ward] == rank) order.wards.push_back(ward);
-    }
-    members_.Tell(rank, order);
-  }
-  std::string warning;  // of the first rank that has one, for all of them
-  int warned = 0;
-  for (int rank = 0; rank < boot_.world_size; ++rank) {
-    CAIRN_ASSIGN_OR_RETURN(const Outcome outcome, members_.Hear(rank));
-    if (!outcome.warning.empty() && warned++ == 0)
-      warning = "rank " + std::to_string(rank) + ": " + outcome.warning;
-    if (outcome.status.ok()) continue;
-    const std::string why = "rank " + std::to_string(rank) + " cannot be saved: " + outcome.status.message();
-    if (boot_.settings.require) return {outcome.status.code(), why};
-    log_.Warn(why);
-  }
-  if (warned > 1) warning += ". So it is with " + std::to_string(warned - 1) + " more ranks";
-  if (warned > 0) log_.Warn(warning);
-  return OkStatus();
+  if (!left || !keeper_.parent_published()) return OkStatus();
+  const std::string run_id = keeper_.epoch() ? keeper_.directory()->info().id : "";
+  return members_.Ask([&](int) { return Order{.kind = Order::kForget, .run_id = run_id}; }, Members::kBound)
+      .status();
 }
 
 Result<Order> RestoreLeader::Choose(const RunDirectory& dir) {

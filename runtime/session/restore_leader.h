@@ -7,7 +7,7 @@
 //      Where there are tables, whose rows are dealt out with the load, all share their items again.
 //   3. The keeper goes on from it: this epoch's parent is published.
 //   4. The nodes forget what earlier lives left in their memory.
-//   5. All members prepare their saves. Who cannot is said; the job goes on.
+//   5. All members prepare their saves (session/save_preparation.h).
 //
 // Blocking, on the directory and on the members; the clerk's thread.
 #ifndef CAIRN_RUNTIME_SESSION_RESTORE_LEADER_H_
@@ -56,7 +56,7 @@ class RestoreLeader {
   // Before what `load` says is loaded from the checkpoint of this title: whether all that it does not restore is still as the program made it.
   Status MayKeep(const Order& load, const std::string& title);
   void PassOver(const RunDirectory& dir, const std::string& name, const Status& why);
-  Status PrepareAll();
+  Status Forget();
 
   const Bootstrap& boot_;
   MatchOptions match_;

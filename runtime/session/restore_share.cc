@@ -169,12 +169,15 @@ Status RestoreShare::Prepare(const Order& order, Outcome* outcome) {
     if (const Status refused = CheckIoUring(); !refused.ok())
       links_.log->Debug("files are written by threads: ", refused.message());
   }
+  options.shared_folder = order.shared_folder;
+  links_.boundary->Equip(Status(Code::kUnavailable, "saves are being prepared"), nullptr);  // frees memory
   auto saver = Saver::Make(options, state_, items_);
   std::unique_ptr<PartnerLink> partner;
   if (saver.ok() && order.partner >= 0) partner = LinkPartner(**saver, order);
   const Status status = saver.status();
   if (saver.ok()) {
     outcome->warning = (*saver)->warning();
+    outcome->folder = (*saver)->folder();
     for (const std::string& note : (*saver)->notes())
       boot_.rank == 0 ? links_.log->Info(note) : links_.log->Debug(note);
   } else {

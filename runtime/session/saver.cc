@@ -20,8 +20,10 @@ int64_t NowNs() {
 }  // namespace
 
 Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& state, const Items& items) {
-  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(state.layout));
-  CAIRN_ASSIGN_OR_RETURN(ImagePlan images, PlanImages(state.layout, plan, options.rank));
+  CAIRN_ASSIGN_OR_RETURN(const Writers writers, Writers::Make(state.layout, state.writer_of));
+  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(writers.layout()));
+  CAIRN_ASSIGN_OR_RETURN(ImagePlan images, PlanImages(writers, plan, options.rank));
+  const auto ranks_of_writer = static_cast<int>(writers.RanksOf(writers.Of(options.rank)).size());
   std::unordered_map<std::string, size_t> by_name;
   for (size_t i = 0; i < items.arrays().size(); ++i) by_name.emplace(items.arrays()[i].spec.name, i);
   std::vector<std::pair<size_t, size_t>> pieces;
@@ -43,6 +45,8 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
                                    .mode = options.mode,
                                    .writer = options.writer,
                                    .bytes_per_second = options.drain_limit};
+  staging_options.ranks_of_writer = ranks_of_writer;
+  staging_options.shared_folder = options.shared_folder;
   CAIRN_ASSIGN_OR_RETURN(Staging staging, Staging::Make(staging_options, images));
   RecordShape shape{options.run_id, {}};
   for (const RegisteredBlob& blob : items.blobs()) shape.blobs.push_back({blob.name, blob.capacity});
@@ -58,9 +62,11 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   if (options.keeps_layout) {
     CAIRN_RETURN_IF_ERROR(staging.tier.Write(kLayoutFile, EncodeLayoutFile(EncodeState(state))));
   }
-  return std::unique_ptr<Saver>(new Saver(options, items, std::move(staging), std::move(images),
-                                          std::move(snapshot), std::move(records), LayoutHash(state.layout),
-                                          state.layout.world_size, std::move(pieces)));
+  Options own = options;
+  own.drain_limit *= static_cast<uint64_t>(ranks_of_writer);  // the first of a writer's ranks writes for all
+  return std::unique_ptr<Saver>(new Saver(
+      std::move(own), items, std::move(staging), std::move(images), std::move(snapshot), std::move(records),
+      LayoutHash(state.layout, state.writer_of), state.layout.world_size, std::move(pieces)));
 }
 
 Saver::Saver(Options options, const Items& items, Staging staging, ImagePlan images, SnapshotPlan snapshot,
@@ -123,6 +129,7 @@ Result<MemberRecord> Saver::Drain(const std::string& directory) {
       .directory = directory, .mode = options_.mode, .bytes_per_second = options_.drain_limit};
   options.make_engine = [this] { return MakeWriteEngine(options_.writer); };
   CAIRN_ASSIGN_OR_RETURN(record.shards, current_->slot->Drain(images_, options, *control_));
+  record.slot = current_->slot->number();
   for (size_t i = 0; i < items_.blobs().size(); ++i) {
     const RegisteredBlob& blob = items_.blobs()[i];
     record.blobs.emplace(blob.name, this->record().blob(i));

@@ -45,7 +45,8 @@ class Saver {
     int copy_threads = 1;
     FileMode mode;
     Writer writer = Writer::kAuto;
-    uint64_t drain_limit = 0;  // bytes per second and rank; 0 = none
+    uint64_t drain_limit = 0;   // bytes per second and rank; 0 = none
+    std::string shared_folder;  // where the first rank of this one's writer, another one, has its images
   };
 
   // `items` must outlive the saver. An error leaves the job without saves: kOutOfMemory and the tier's errors, with the remedy.
@@ -53,6 +54,9 @@ class Saver {
 
   ~Saver();
 
+  const std::string& folder() const {
+    return staging_.tier.path();
+  }  // of this rank in the local tier; "" = none
   const std::vector<std::string>& notes() const { return staging_.notes; }
   const std::string& warning() const { return staging_.warning; }
 

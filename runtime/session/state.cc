@@ -229,7 +229,8 @@ std::string EncodeState(const State& state) {
                  {"rule_of", state.layout.grids.rule_of},
                  {"pieces", std::move(pieces)},
                  {"blobs", std::move(blobs)},
-                 {"tables", state.tables}});
+                 {"tables", state.tables},
+                 {"writer_of", state.writer_of}});
 }
 
 Result<State> DecodeState(std::string_view bytes) {
@@ -260,6 +261,7 @@ Result<State> DecodeState(std::string_view bytes) {
     }
     state.blobs = ToBlobs(in.at("blobs"));
     state.tables = in.at("tables").get<std::set<std::string>>();
+    state.writer_of = in.at("writer_of").get<std::vector<uint32_t>>();
     CAIRN_RETURN_IF_ERROR(CheckGrids(grids, state.layout.world_size));
     return state;
   } catch (const std::exception& e) {

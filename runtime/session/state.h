@@ -26,7 +26,8 @@ struct BlobSpec {
 struct State {
   Layout layout;
   std::vector<BlobSpec> blobs;
-  std::set<std::string> tables;  // of the arrays, whose dimension 0 is whatever the members had room for
+  std::set<std::string> tables;     // of the arrays, whose dimension 0 is whatever the members had room for
+  std::vector<uint32_t> writer_of;  // who writes files together (planner/writers.h); the leader decides
 };
 
 // One member's share: what it registered, without addresses. Arrays with equal pieces name one list of boxes.

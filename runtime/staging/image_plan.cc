@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -51,14 +52,19 @@ std::vector<Piece> PiecesOf(const Layout& layout, uint32_t rank) {
   return LayoutIndex(layout).PiecesOf(rank);
 }
 
-Result<ImagePlan> PlanImages(const Layout& layout, const SavePlan& plan, uint32_t rank) {
-  if (rank >= plan.world_size()) return Foreign("it has no rank " + std::to_string(rank));
-  const std::vector<Piece> pieces = PiecesOf(layout, rank);
+Result<ImagePlan> PlanImages(const Writers& writers, const SavePlan& plan, uint32_t rank) {
+  const Layout& layout = writers.layout();
+  if (rank >= writers.layout_of_ranks().world_size || layout.world_size != plan.world_size())
+    return Foreign("it has no rank " + std::to_string(rank));
+  const uint32_t writer = writers.Of(rank);
+  const std::vector<Piece> own = PiecesOf(writers.layout_of_ranks(), rank);
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> piece_of;  // (array, ordinal) → position
-  for (uint32_t p = 0; p < pieces.size(); ++p) piece_of[{pieces[p].array, pieces[p].ordinal}] = p;
+  for (uint32_t p = 0; p < own.size(); ++p) piece_of[{own[p].array, own[p].ordinal}] = p;
 
-  const std::vector<WriteBox> boxes = plan.BoxesOf(rank);
-  ImagePlan images;
+  const std::vector<WriteBox> boxes = plan.BoxesOf(writer);
+  WriterPieces pieces(writers, writer);
+  std::vector<Image> images;
+  uint64_t turn = 0;  // counts what the writer's ranks copy
   for (size_t begin = 0, end = 0; begin < boxes.size(); begin = end) {
     std::vector<ShardTensor> tensors;
     for (; end < boxes.size() && boxes[end].file == boxes[begin].file; ++end) {
@@ -66,29 +72,59 @@ Result<ImagePlan> PlanImages(const Layout& layout, const SavePlan& plan, uint32_
       tensors.push_back({array.name, array.dtype, boxes[end].box});
     }
     CAIRN_ASSIGN_OR_RETURN(ShardLayout shard, LayOutShard(tensors));
-    Image& image = images.images.emplace_back();
-    image.number = NumberOf(plan, rank, boxes[begin].file);
+    Image& image = images.emplace_back();
+    image.number = NumberOf(plan, writer, boxes[begin].file);
     image.size_bytes = shard.file_bytes;
     image.header = std::move(shard.header);
     for (size_t i = begin; i < end; ++i) {
       const WriteBox& box = boxes[i];
-      const auto found = piece_of.find({box.array, box.piece_ordinal});
-      if (found == piece_of.end() || !pieces[found->second].box.Contains(box.box) ||
+      const std::vector<WriterPiece>& of_array = pieces.Of(box.array);
+      if (box.piece_ordinal >= of_array.size() || !of_array[box.piece_ordinal].box.Contains(box.box) ||
           shard.offsets[i - begin] != image.header.size() + box.offset) {
-        return Foreign("rank " + std::to_string(rank) + " holds no box " + box.box.ToString() +
+        return Foreign("writer " + std::to_string(writer) + " holds no box " + box.box.ToString() +
                        " of array \"" + layout.arrays[box.array].name + "\", or it lies elsewhere");
       }
-      CopyTask& task = image.copies.emplace_back();
-      task.piece = found->second;
-      task.region = box.box;
-      const Box& piece = pieces[task.piece].box;
-      for (int d = 0; d < piece.rank(); ++d) task.region.offset[d] -= piece.offset[d];
-      task.element_bytes = DTypeBytes(layout.arrays[box.array].dtype);
-      task.offset = shard.offsets[i - begin];
+      const int64_t element_bytes = DTypeBytes(layout.arrays[box.array].dtype);
+      const Dims stride = DenseStrides(box.box.extent, element_bytes);
+      for (const WriterPiece::Part& part : of_array[box.piece_ordinal].parts) {
+        const std::optional<Box> region = Intersect(part.box, box.box);
+        if (!region) continue;
+        const auto holder = std::find_if(part.holders.begin(), part.holders.end(),
+                                         [rank](const WriterPiece::Holder& h) { return h.rank == rank; });
+        const uint64_t this_turn = turn++;
+        if (holder == part.holders.end()) continue;
+        const CopiedRows rows =
+            RowsOfHolder(static_cast<uint64_t>(holder - part.holders.begin()), part.holders.size(), this_turn,
+                         RowsOf(*region), static_cast<uint64_t>(region->elements() * element_bytes),
+                         plan.min_split_bytes());
+        if (rows.count == 0) continue;
+        CopyTask& task = image.copies.emplace_back();
+        task.piece = piece_of.at({box.array, holder->ordinal});
+        task.region = RowsOfPiece(*region, rows.first, rows.count);
+        task.element_bytes = element_bytes;
+        task.offset = shard.offsets[i - begin];
+        task.stride = stride;
+        for (int d = 0; d < stride.size(); ++d) {
+          task.offset += static_cast<uint64_t>((task.region.offset[d] - box.box.offset[d]) * stride[d]);
+          task.region.offset[d] -= part.box.offset[d];
+        }
+      }
     }
-    images.bytes += image.size_bytes;
+    std::sort(image.copies.begin(), image.copies.end(),
+              [](const CopyTask& a, const CopyTask& b) { return a.offset < b.offset; });
   }
-  return images;
+  ImagePlan out;
+  const bool makes_them = writers.RanksOf(writer).front() == rank;
+  for (const Image& image : images) {
+    if (makes_them) out.bytes += image.size_bytes;
+  }
+  (makes_them ? out.images : out.shared) = std::move(images);
+  return out;
+}
+
+Result<ImagePlan> PlanImages(const Layout& layout, const SavePlan& plan, uint32_t rank) {
+  CAIRN_ASSIGN_OR_RETURN(const Writers writers, Writers::Make(layout));
+  return PlanImages(writers, plan, rank);
 }
 
 Result<Index> DescribeSave(const Layout& layout, const SavePlan& plan) {
@@ -148,7 +184,7 @@ Status FillRecords(Index& index, std::span<const ShardRecord> records) {
   return OkStatus();
 }
 
-Hash128 LayoutHash(const Layout& layout) {
+Hash128 LayoutHash(const Layout& layout, std::span<const uint32_t> writer_of) {
   LayoutHasher hasher;
   hasher.Add(std::string_view("cairn layout 1"));
   hasher.Add(layout.world_size);
@@ -191,6 +227,8 @@ Hash128 LayoutHash(const Layout& layout) {
     hasher.Add(piece.box.offset);
     hasher.Add(piece.box.extent);
   }
+  if (!writer_of.empty()) hasher.Add(std::string_view("writers"));
+  for (const uint32_t writer : writer_of) hasher.Add(writer);
   return hasher.Finish();
 }
 

@@ -110,6 +110,12 @@ void Sidecar::MarkHashed(const Hash128& content) {
 
 void Sidecar::Void() { StoreState(bytes_, SlotState::kEmpty); }
 
+void Sidecar::VoidUnlessOf(const Sidecar& other) {
+  const SlotState now = state();
+  const bool holds_one = now == SlotState::kStaged || now == SlotState::kHashed;
+  if (holds_one && std::memcmp(bytes_, other.bytes_, kRankAt) != 0) Void();
+}
+
 SlotState Sidecar::state() const {
   return static_cast<SlotState>(
       std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(bytes_ + kStateAt)).load());

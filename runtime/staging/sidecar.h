@@ -58,6 +58,7 @@ class Sidecar {
   void MarkStaged();                        // step 4
   void MarkHashed(const Hash128& content);  // step 5
   void Void();                              // the slot holds nothing any more
+  void VoidUnlessOf(const Sidecar& other);  // the same, if it holds another save than the other sidecar's
   SlotState state() const;
 
  private:

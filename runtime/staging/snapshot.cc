@@ -8,15 +8,16 @@ namespace cairn {
 namespace {
 
 // Small enough that the threads end together, large enough that taking one costs nothing.
-constexpr uint64_t kPartBytes = 2 << 20;
+constexpr int64_t kPartBytes = 2 << 20;
 
 }  // namespace
 
 Result<SnapshotPlan> SnapshotPlan::Make(const ImagePlan& plan, const std::vector<Dims>& piece_strides,
                                         int threads) {
   SnapshotPlan snapshot;
-  for (uint32_t i = 0; i < plan.images.size(); ++i) {
-    for (const CopyTask& task : plan.images[i].copies) {
+  const std::vector<Image>& images = plan.shared.empty() ? plan.images : plan.shared;
+  for (uint32_t i = 0; i < images.size(); ++i) {
+    for (const CopyTask& task : images[i].copies) {
       if (task.piece >= piece_strides.size() || piece_strides[task.piece].size() != task.region.rank()) {
         return Status(Code::kInvalid, "piece " + std::to_string(task.piece) + " has no strides of " +
                                           std::to_string(task.region.rank()) + " dimensions");
@@ -28,24 +29,45 @@ Result<SnapshotPlan> SnapshotPlan::Make(const ImagePlan& plan, const std::vector
       op.source_offset = 0;
       for (int d = 0; d < strides.size(); ++d) op.source_offset += task.region.offset[d] * strides[d];
       op.offset = task.offset;
-      op.copy = StridedCopy::Make(task.region.extent, task.element_bytes, strides,
-                                  DenseStrides(task.region.extent, task.element_bytes));
+      op.copy = StridedCopy::Make(task.region.extent, task.element_bytes, strides, task.stride);
       snapshot.ops_.push_back(op);
     }
-    if (threads == 1) continue;
-    const Image& image = plan.images[i];
-    for (uint64_t at = image.header.size(); at < image.size_bytes; at += kPartBytes)
-      snapshot.parts_.push_back({i, at, std::min(at + kPartBytes, image.size_bytes)});
   }
+  if (threads > 1) snapshot.CutIntoParts();
   snapshot.crew_ = std::make_unique<Crew>(threads, "cairn-copy");
   return snapshot;
+}
+
+void SnapshotPlan::CutIntoParts() {
+  int64_t room = 0;  // that is left in the last part
+  for (size_t op = 0; op < ops_.size(); ++op) {
+    for (int64_t at = 0; at < ops_[op].copy.bytes();) {
+      if (room == 0) {
+        parts_.push_back({op, at, 0});
+        room = kPartBytes;
+      }
+      const int64_t taken = std::min(room, ops_[op].copy.bytes() - at);
+      parts_.back().bytes += taken;
+      room -= taken;
+      at += taken;
+    }
+  }
 }
 
 void SnapshotPlan::Run(void* const* pieces, std::byte* const* images) const {
   if (crew_->size() > 1) {
     return crew_->Run(static_cast<uint32_t>(parts_.size()), [&](uint32_t number, int) {
       const Part& part = parts_[number];
-      CopyRange(pieces, part.image, part.begin, part.end, images[part.image] + part.begin);
+      size_t number_of_op = part.op;
+      int64_t begin = part.in_op;
+      for (int64_t left = part.bytes; left > 0; ++number_of_op) {
+        const Op& op = ops_[number_of_op];
+        const int64_t end = std::min(begin + left, op.copy.bytes());
+        op.copy.Run(static_cast<const std::byte*>(pieces[op.piece]) + op.source_offset,
+                    images[op.image] + op.offset + op.copy.DstOffset(begin), begin, end);
+        left -= end - begin;
+        begin = 0;
+      }
     });
   }
   for (const Op& op : ops_) {

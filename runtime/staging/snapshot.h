@@ -25,13 +25,13 @@ class SnapshotPlan {
   static Result<SnapshotPlan> Make(const ImagePlan& plan, const std::vector<Dims>& piece_strides,
                                    int threads = 1);
 
-  // Copies everything but the headers into the images, by their positions in the ImagePlan. `pieces[p]` is the
-  // first element of piece p, as it is at this boundary; pieces of which nothing is copied (empty ones, replicas that
-  // another rank writes) may be null.
+  // Copies everything but the headers into the images, by their positions in the ImagePlan: its own, or the shared ones.
+  // `pieces[p]` is the first element of piece p, as it is at this boundary; pieces of which nothing is copied (empty ones,
+  // replicas that another rank writes) may be null.
   void Run(void* const* pieces, std::byte* const* images) const;
 
-  // Copies the bytes [begin, end) of one image, which lie past its header, to `out`. Any number of threads at
-  // once.
+  // Copies the bytes [begin, end) of one image, which lie past its header, to `out`: of images that this rank fills
+  // alone. Any number of threads at once.
   void CopyRange(void* const* pieces, size_t image, uint64_t begin, uint64_t end, std::byte* out) const;
 
  private:
@@ -43,9 +43,12 @@ class SnapshotPlan {
     StridedCopy copy;
   };
   struct Part {
-    uint32_t image;
-    uint64_t begin, end;  // bytes from the start of the image
+    size_t op;      // the first one,
+    int64_t in_op;  // from this byte of it on,
+    int64_t bytes;  // and so many in all
   };
+  void CutIntoParts();
+
   std::vector<Op> ops_;      // by image and offset
   std::vector<Part> parts_;  // with more than one thread
   std::unique_ptr<Crew> crew_;

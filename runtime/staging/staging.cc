@@ -38,22 +38,29 @@ class SlotMaker {
       : options_(options),
         plan_(plan),
         need_(MemorySlot::BytesFor(plan)),
-        ranks_(static_cast<uint64_t>(std::max(options.ranks_on_node, 1))) {}
+        ranks_(static_cast<uint64_t>(std::max(options.ranks_on_node, 1))),
+        sharers_(static_cast<uint64_t>(options.ranks_of_writer)) {}
 
   // One or two slots; else why there is none.
   Result<Slots> InMemory(const LocalTier& tier) const {
     // How many is decided once, from every rank's equal share, since the other ranks take theirs meanwhile.
     const MemoryRoom at_first = Left(tier);
-    const uint64_t count = std::min(at_first.bytes / ranks_ / need_, kMaxMemorySlots);
+    // Who fills another rank's images takes next to nothing, and has as many slots as that one.
+    const bool fills_another = !plan_.shared.empty();
+    const uint64_t count = fills_another
+                               ? kMaxMemorySlots
+                               : std::min(at_first.bytes / ranks_ * sharers_ / need_, kMaxMemorySlots);
     if (count == 0) return Refuse(at_first);
     const auto may_take = [&](uint64_t bytes) {
       const MemoryRoom now = Left(tier);
-      return bytes <= now.bytes ? OkStatus() : Refuse(now);
+      return fills_another || bytes <= now.bytes ? OkStatus() : Refuse(now);
     };
     Slots slots;
     while (slots.size() < count) {
-      auto slot = MemorySlot::Make(tier, plan_, static_cast<int>(slots.size()), may_take);
-      if (!slot.ok() && slots.empty()) return slot.status();
+      auto slot =
+          MemorySlot::Make(tier, plan_, static_cast<int>(slots.size()), may_take, options_.shared_folder);
+      if (!slot.ok() && (slots.empty() || (fills_another && slot.status().code() != Code::kNotFound)))
+        return slot.status();
       if (!slot.ok()) break;
       slots.push_back(*std::move(slot));
     }
@@ -100,7 +107,10 @@ class SlotMaker {
   }
 
   Status Refuse(const MemoryRoom& now) const {
-    const std::string whom = ranks_ == 1 ? "the one rank" : "each of " + std::to_string(ranks_) + " ranks";
+    const std::string whom = sharers_ > 1
+                                 ? std::to_string(sharers_) + " of " + std::to_string(ranks_) + " ranks"
+                             : ranks_ == 1 ? "the one rank"
+                                           : "each of " + std::to_string(ranks_) + " ranks";
     return {Code::kOutOfMemory, "no room to stage " + FormatBytes(need_) + " for " + whom +
                                     " on this node: " + FormatBytes(now.bytes) +
                                     " are left in all, bounded by " + now.bound_by};
@@ -110,6 +120,7 @@ class SlotMaker {
   const ImagePlan& plan_;
   const uint64_t need_;
   const uint64_t ranks_;
+  const uint64_t sharers_;
 };
 
 }  // namespace
@@ -118,7 +129,11 @@ Result<Staging> Staging::Make(const StagingOptions& options, const ImagePlan& pl
   CAIRN_ASSIGN_OR_RETURN(LocalTier tier, LocalTier::Open(options.tier));
   const SlotMaker maker(options, plan);
   std::string warning;
+  const bool shared = options.ranks_of_writer > 1;
+  if (shared && tier.anonymous())
+    return Status(Code::kUnavailable, "images live in anonymous memory, which ranks do not share");
   Result<Slots> slots = maker.InMemory(tier);
+  if (shared) CAIRN_RETURN_IF_ERROR(slots.status());
   if (!slots.ok() && !tier.anonymous()) {
     CAIRN_ASSIGN_OR_RETURN(LocalTier anonymous, LocalTier::Open({.setting = "none"}));
     Result<Slots> others = maker.InMemory(anonymous);

@@ -4,6 +4,8 @@
 //   2. where the tier is too small but memory is not (a container's /dev/shm): the same in anonymous memory
 //   3. where memory is too small: one slot that writes through to the durable tier (write_through_slot.h)
 //
+// Images that several ranks fill (ImagePlan::shared) are seen by all of them: in the local tier, or nowhere.
+//
 // Memory is shared out: each rank of the node gets an equal part of the room, less the head-room (memory_room.h), since the others take theirs
 // meanwhile. Before each piece is taken the room is read again. Writing through needs little, and takes up to a quarter of a rank's part, from the
 // head-room too: four buffers of a block each, fewer when there is less.
@@ -28,6 +30,8 @@ struct StagingOptions {
   int ranks_on_node = 1;             // that call Make at about the same time
   std::function<MemoryRoom()> room;  // of the whole node's part of the job
   WriteThroughOptions write_through;
+  int ranks_of_writer = 1;    // that fill the same images; this rank is one of them
+  std::string shared_folder;  // of the first, where this rank is another one (MemorySlot::Make)
 };
 
 struct Staging {

@@ -117,6 +117,17 @@ int64_t StridedCopy::runs() const {
   return n;
 }
 
+int64_t StridedCopy::DstOffset(int64_t byte) const {
+  int64_t offset = byte % run_bytes;
+  int64_t run = byte / run_bytes;
+  for (int i = loops - 1; i >= 0; --i) {
+    const auto d = static_cast<size_t>(i);
+    offset += run % count[d] * dst_stride[d];
+    run /= count[d];
+  }
+  return offset;
+}
+
 void StridedCopy::Run(const std::byte* src, std::byte* dst, int64_t begin, int64_t end) const {
   if (begin >= end) return;
   const auto copy_run = [](const std::byte* from, std::byte* to, int64_t n) {

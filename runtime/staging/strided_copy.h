@@ -32,6 +32,7 @@ struct StridedCopy {
 
   int64_t runs() const;  // memcpys in all
   int64_t bytes() const { return runs() * run_bytes; }
+  int64_t DstOffset(int64_t byte) const;  // of this byte of the box, from its first element; byte < bytes()
   // Both point to the box's first element. Long runs are written past the CPU's cache.
   void Run(const std::byte* src, std::byte* dst) const { Run(src, dst, 0, bytes()); }
   // Only the bytes [begin, end) of the box, counted in row-major order. `src` points to the box's first element, `dst` to where its byte

@@ -165,6 +165,25 @@ TEST_F(Tiers, ASaveThatNeverBecameDurableIsRescuedFromTheMemoryOfTheNodes) {
   }
 }
 
+// The memory of the first rank of each node holds the files of both of its ranks.
+TEST_F(Tiers, FilesOfANodeThatNeverBecameDurableAreRescuedIfAllOfItsRanksHadStaged) {
+  for (const bool all_staged : {true, false}) {
+    LoseASave({{"CAIRN_FILES", "per-node"}});
+    EXPECT_EQ(Images("node1", ".safetensors").size(), 2u);  // two slots
+    if (!all_staged) {                                      // neither of the other ranks' slots
+      for (const std::string& sidecar : Images("node1", ".sidecar")) {
+        const fs::path folder = fs::path(sidecar).parent_path();
+        const bool is_first = fs::exists(folder / "slot0.shard-00002-model-00001-of-00001.safetensors");
+        if (!is_first) Overwrite(sidecar, 96, 1);
+      }
+    }
+    Resume(3, all_staged, all_staged ? "rescued step " : "resumed at step ");
+    EXPECT_TRUE(Images("node1", "").empty());
+    fs::remove_all(dir_);
+    fs::remove(tmp_.path() + "/go");
+  }
+}
+
 TEST_F(Tiers, WhatIsNotWholeOnAllRanksIsNotTakenAndTheDurableCheckpointIs) {
   const auto spoil = [&](const std::string& how) {
     for (const std::string& sidecar : Images("node1", ".sidecar")) {

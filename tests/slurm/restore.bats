@@ -49,6 +49,15 @@ resume() {
   [[ $output == *"resumed at step 2"* && $(toy_hash <<<"$output") == $(undisturbed_toy_hash) ]]
 }
 
+@test "--checkpoint-files=per-node: one file of arrays for each node, and any number of ranks resumes from them" {
+  run -0 as_user srun -N2 -n4 --checkpoint --checkpoint-files=per-node --checkpoint-dir=run "$toy" --save-at 20 --exit-at 40
+  [[ $output == *"each save has 2 files of arrays"* ]]
+  [[ $(ls "$T"/run/step-*/shard-*.safetensors | wc -l) == 2 ]]
+  as_user cairn verify run
+  run -0 as_user srun -N3 --checkpoint --checkpoint-dir=run "$toy"
+  [[ $output == *"resumed at step 2"* && $(toy_hash <<<"$output") == $(undisturbed_toy_hash) ]]
+}
+
 @test "the best by a metric is kept, and a new run begins from it with --checkpoint-from" {
   local kept
   as_user srun -N4 --checkpoint --checkpoint-keep=last=1,best=1:loss:max --checkpoint-dir=old \

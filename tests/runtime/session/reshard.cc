@@ -3,6 +3,7 @@
 //
 // In (stdin) and out, numbers of 64 bits, cases until the end of the input:
 //     block_bytes min_split_bytes arrays ⟨dtype order ndim shape…⟩…
+//     ranks of the saved world that have a writer in common with others (0 or all), ⟨the writer of each⟩…
 //     then of the saved world, and of the wanted one:
 //     ranks ⟨of each rank: of each array: flat pieces ⟨…⟩…⟩…
 //         a box:  offset… extent… stride… (elements) begin (bytes of the memory before it)
@@ -140,29 +141,34 @@ struct Saved {
   std::vector<std::string> files;  // by position in the index
 };
 
-Result<Saved> Save(const World& world, uint64_t min_split_bytes) {
+Result<Saved> Save(const World& world, uint64_t min_split_bytes, const std::vector<uint32_t>& writer_of) {
   CAIRN_ASSIGN_OR_RETURN(const Layout layout, Merge(world));
-  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(layout, {.min_split_bytes = min_split_bytes}));
-  CAIRN_ASSIGN_OR_RETURN(Index index, DescribeSave(layout, plan));
+  CAIRN_ASSIGN_OR_RETURN(const Writers writers, Writers::Make(layout, writer_of));
+  CAIRN_ASSIGN_OR_RETURN(const SavePlan plan,
+                         PlanSave(writers.layout(), {.min_split_bytes = min_split_bytes}));
+  CAIRN_ASSIGN_OR_RETURN(Index index, DescribeSave(writers.layout(), plan));
   std::vector<ShardRecord> records;
   std::map<uint32_t, std::string> by_number;
   for (uint32_t rank = 0; rank < layout.world_size; ++rank) {
     const std::vector<Piece> pieces = PiecesOf(layout, rank);
-    CAIRN_ASSIGN_OR_RETURN(const ImagePlan images, PlanImages(layout, plan, rank));
+    CAIRN_ASSIGN_OR_RETURN(const ImagePlan images, PlanImages(writers, plan, rank));
     for (const Image& image : images.images) {
-      std::string bytes = image.header;
-      bytes.resize(image.size_bytes);
+      records.push_back({image.number, image.size_bytes, {}});
+      by_number[image.number] = image.header;
+      by_number[image.number].resize(image.size_bytes);
+    }
+    for (const Image& image : images.shared.empty() ? images.images : images.shared) {
       for (const CopyTask& task : image.copies) {
         const LocalPiece& from = Local(world.ranks[rank], pieces[task.piece]);
-        char* to = bytes.data() + task.offset;
+        char* const to =
+            by_number.at(image.number).data() + task.offset;  // the writer's first rank came before
         ForEachElement(task.region.extent, [&](Dims at) {
+          const int64_t place = Dot(at, task.stride);
           for (int d = 0; d < at.size(); ++d) at[d] += task.region.offset[d];
-          std::memcpy(to, from.data + Dot(at, from.stride_bytes), static_cast<size_t>(task.element_bytes));
-          to += task.element_bytes;
+          std::memcpy(to + place, from.data + Dot(at, from.stride_bytes),
+                      static_cast<size_t>(task.element_bytes));
         });
       }
-      records.push_back({image.number, image.size_bytes, {}});
-      by_number[image.number] = std::move(bytes);
     }
   }
   CAIRN_RETURN_IF_ERROR(FillRecords(index, records));
@@ -240,10 +246,12 @@ Status RunCase(uint64_t block_bytes) {
     for (int* number : {&array.dtype, &array.order, &array.ndim}) *number = static_cast<int>(Number());
     for (int d = 0; d < array.ndim; ++d) array.shape.push_back(Number());
   }
+  std::vector<uint32_t> writer_of(static_cast<size_t>(Number()));
+  for (uint32_t& writer : writer_of) writer = static_cast<uint32_t>(Number());
   World before, after;
   CAIRN_RETURN_IF_ERROR(ReadWorld(arrays, &before));
   CAIRN_RETURN_IF_ERROR(ReadWorld(arrays, &after));
-  CAIRN_ASSIGN_OR_RETURN(const Saved saved, Save(before, min_split_bytes));
+  CAIRN_ASSIGN_OR_RETURN(const Saved saved, Save(before, min_split_bytes, writer_of));
   CAIRN_ASSIGN_OR_RETURN(const Blocks blocks, Restore(saved, block_bytes, after));
   for (const std::string& memory : after.memory) Write(memory);
   const int64_t counts[] = {blocks.read, static_cast<int64_t>(blocks.different.size())};

@@ -3,7 +3,7 @@
     reshard_test.py RESHARD [SEED [CASES]]
 
 Each case has a few arrays, random layouts of two worlds (boxes, strided ones with halos, flat ranges with padding, replicas, blocks in turns,
-overlaps; C and Fortran order), and small blocks. RESHARD (reshard.cc) saves what NumPy cut out of the arrays, restores it in the other world, and
+overlaps; C and Fortran order), ranks that write files together or not, and small blocks. RESHARD (reshard.cc) saves what NumPy cut out of the arrays, restores it in the other world, and
 what it gives back must be what NumPy cuts out there; halos and padding untouched, each block read once. 77 = skipped: no NumPy.
 """
 import os
@@ -153,6 +153,14 @@ class World:
         return b"".join(out)
 
 
+def random_writers(rng, ranks):
+    """The writer of each rank, numbered by their lowest ranks; or nothing: each is its own."""
+    writers = []
+    while len(writers) < ranks and (writers or rng.random() < 0.6):
+        writers.append(rng.randint(0, max(writers, default=-1) + 1))
+    return writers
+
+
 def run_case(program, seed):
     rng = random.Random(seed)
     arrays = [Array(rng, seed + i) for i in range(rng.randint(1, 4))]
@@ -161,7 +169,9 @@ def run_case(program, seed):
         piece.part[...] = piece.of
     numbers = [rng.choice([16, 100, 512, 4096, 1 << 16]), rng.choice([1, 64, 1024]), len(arrays)]
     head = [word for array in arrays for word in array.head()]
-    program.stdin.write(struct.pack(f"<{3 + len(head)}q", *numbers, *head) + saved.encode() + wanted.encode())
+    writers = random_writers(rng, saved.count)
+    words = [*numbers, *head, len(writers), *writers]
+    program.stdin.write(struct.pack(f"<{len(words)}q", *words) + saved.encode() + wanted.encode())
     program.stdin.flush()
     for number, piece in enumerate(wanted.pieces()):
         size = piece.memory.nbytes

@@ -31,6 +31,26 @@ TEST(MemorySlot, HoldsTheHeadersAndExactlyTheBytesOfItsFiles) {
   EXPECT_EQ(ReadWholeFile(tier->path() + "/slot0.sidecar"), std::string(128, '\0'));
 }
 
+TEST(MemorySlot, FillsTheImagesOfAnotherRankAndHasNoneOfItsOwn) {
+  TempDir dir;
+  const LocalTierOptions options = {.setting = dir.path(), .job = "7", .node = "n1"};
+  const LocalTier first = *LocalTier::Open(options), other = *LocalTier::Open(options);
+  ImagePlan shared;
+  shared.shared = SmallPlan().images;
+  EXPECT_EQ(MemorySlot::BytesFor(shared), 4096u);
+  EXPECT_EQ(MemorySlot::Make(other, shared, 1, TakeAll(), first.path()).status().code(), Code::kNotFound);
+  EXPECT_TRUE(std::filesystem::is_empty(other.path()));
+  const auto slot = MemorySlot::Make(first, SmallPlan(), 1, TakeAll());
+  const auto filler = MemorySlot::Make(other, shared, 1, TakeAll(), first.path());
+  ASSERT_TRUE(filler.ok()) << filler.status().message();
+  (*filler)->image(0)[14095] = std::byte{'z'};
+  EXPECT_EQ((*slot)->image(0)[14095], std::byte{'z'});
+  DrainControl control;
+  const auto records = (*filler)->Drain(shared, {.directory = dir.path()}, control);
+  ASSERT_TRUE(records.ok()) << records.status().message();
+  EXPECT_TRUE(records->empty());
+}
+
 TEST(MemorySlot, LeavesNoFilesWhenMemoryRunsOut) {
   TempDir dir;
   auto tier = LocalTier::Open({.setting = dir.path(), .job = "7", .node = "n1"});

@@ -96,5 +96,21 @@ TEST(Sidecar, RefusesEveryFlippedBitOfAHashedSlot) {
   EXPECT_EQ(DecodeSidecar(bytes.data(), bytes.size() - 1).status().code(), Code::kDamage);
 }
 
+TEST(Sidecar, IsVoidedByWhoeverBeginsToOverwriteAnotherSave) {
+  alignas(8) std::byte first[kSidecarBytes] = {}, other[kSidecarBytes] = {};
+  Sidecar of_first(first), of_other(other);
+  of_first.Begin({.epoch = 1, .save_id = 7, .boundary = 70, .rank = 0});
+  of_first.MarkStaged();
+  of_other.Begin({.epoch = 1, .save_id = 7, .boundary = 70, .rank = 3});
+  of_first.VoidUnlessOf(of_other);
+  EXPECT_EQ(of_first.state(), SlotState::kStaged);
+  of_other.Begin({.epoch = 1, .save_id = 8, .boundary = 80, .rank = 3});
+  of_first.VoidUnlessOf(of_other);
+  EXPECT_EQ(of_first.state(), SlotState::kEmpty);
+  of_first.Begin({.epoch = 1, .save_id = 9, .boundary = 90, .rank = 0});
+  of_first.VoidUnlessOf(of_other);
+  EXPECT_EQ(of_first.state(), SlotState::kFilling);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -162,6 +162,65 @@ TEST(Snapshot, CopiesAnyRangeOfAnImage) {
   }
 }
 
+// Rows, columns, blocks, replicas and single elements of four ranks, all of whom fill the images of the first.
+TEST(Snapshot, OfRanksThatWriteTogetherIsThatOfOneWhichHoldsAll) {
+  const std::vector<ArraySpec> arrays = {{"rows", DType::kF32, false, {400, 30}},
+                                         {"columns", DType::kF64, false, {3000, 80}},
+                                         {"blocks", DType::kU8, false, {1000, 100}},
+                                         {"all", DType::kF32, false, {8000, 4}},
+                                         {"s", DType::kI64, false, {}}};
+  std::vector<Piece> pieces, whole;
+  for (uint32_t r = 0; r < 4; ++r) {
+    pieces.push_back({0, r, 0, {{100 * r, 0}, {100, 30}}});
+    pieces.push_back({1, r, 0, {{0, 20 * r}, {3000, 20}}});
+    pieces.push_back({2, r, 0, {{500 * (r / 2), 50 * (r % 2)}, {500, 50}}});
+    pieces.push_back({3, r, 0, Box::Whole(arrays[3].shape)});
+    pieces.push_back({4, r, 0, {{}, {}}});
+  }
+  for (uint32_t a = 0; a < arrays.size(); ++a) whole.push_back({a, 0, 0, Box::Whole(arrays[a].shape)});
+  Random random(13);
+  const Layout one = MakeLayout(1, arrays, whole), four = MakeLayout(4, arrays, pieces);
+  RankMemory memory_of_one(random, one, 0);
+  memory_of_one.Fill();
+  const Ready expected = Prepare(one, 0, memory_of_one.strides());
+  Fill(expected, memory_of_one.pointers().data());
+
+  const auto writers = Writers::Make(four, {0, 0, 0, 0});
+  ASSERT_TRUE(writers.ok()) << writers.status().message();
+  const auto plan = PlanSave(writers->layout(), {.min_split_bytes = 10'000});
+  ASSERT_TRUE(plan.ok());
+  for (const int threads : {1, 3}) {
+    TempDir dir;
+    std::vector<LocalTier> tiers;
+    std::vector<std::unique_ptr<MemorySlot>> slots;
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      tiers.push_back(*LocalTier::Open({.setting = dir.path(), .job = "7", .node = "n1"}));
+      const auto images = PlanImages(*writers, *plan, rank);
+      ASSERT_TRUE(images.ok()) << images.status().message();
+      EXPECT_EQ(images->images.size(), rank == 0 ? 1u : 0u);
+      EXPECT_EQ(images->shared.size(), rank == 0 ? 0u : 1u);
+      auto slot = MemorySlot::Make(tiers.back(), *images, 0, TakeAll(), tiers[0].path());
+      ASSERT_TRUE(slot.ok()) << slot.status().message();
+      slots.push_back(*std::move(slot));
+      RankMemory memory(random, four, rank);
+      memory.Fill();
+      const auto snapshot = SnapshotPlan::Make(*images, memory.strides(), threads);
+      ASSERT_TRUE(snapshot.ok()) << snapshot.status().message();
+      DrainControl control;
+      ASSERT_TRUE(slots.back()->Fill(*images, *snapshot, memory.pointers().data(), control).ok());
+      // Nobody copies all of what all hold.
+      for (const Image& image : rank == 0 ? images->images : images->shared) {
+        for (const CopyTask& task : image.copies) EXPECT_LE(task.region.elements(), 60'000);
+        EXPECT_EQ(std::count_if(image.copies.begin(), image.copies.end(),
+                                [](const CopyTask& task) { return task.piece == 3; }),
+                  1);
+      }
+    }
+    EXPECT_EQ(std::memcmp(slots[0]->image(0), expected.slot->image(0), expected.images.images[0].size_bytes),
+              0);
+  }
+}
+
 // A layout with merged, strided and single-element copies, and its memory.
 struct Stall {
   Layout layout = MakeLayout(1,

@@ -48,6 +48,38 @@ TEST(Staging, HasAsManySlotsAsEachRanksShareOfTheMemoryAllows) {
   EXPECT_EQ(slots(kHead + 4 * kSlot - 1, 4), 0);
 }
 
+TEST(Staging, OfImagesThatRanksFillTogetherIsInTheLocalTierOrNowhere) {
+  TempDir dir;
+  StagingOptions options = Options(kHead + 2 * kSlot, 4);
+  options.ranks_of_writer = 4;
+  EXPECT_EQ(Staging::Make(options, SmallPlan()).status().code(), Code::kUnavailable);
+  options.tier = {.setting = dir.path(), .job = "7", .node = "n1"};
+  const auto staging = Staging::Make(options, SmallPlan());
+  ASSERT_TRUE(staging.ok()) << staging.status().message();
+  EXPECT_EQ(staging->pool.size(), 2);
+  options.room = [] { return RoomOf(kHead + kSlot - 1); };
+  const auto refused = Staging::Make(options, SmallPlan());
+  EXPECT_EQ(refused.status().code(), Code::kOutOfMemory);
+  EXPECT_THAT(refused.status().message(),
+              HasSubstr("no room to stage 20.5 kB for 4 of 4 ranks on this node"));
+}
+
+TEST(Staging, HasAsManySlotsAsTheRankWhoseImagesItFills) {
+  TempDir dir;
+  StagingOptions options = Options(kHead + kSlot, 2);
+  options.tier = {.setting = dir.path(), .job = "7", .node = "n1"};
+  options.ranks_of_writer = 2;
+  const auto first = Staging::Make(options, SmallPlan());
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  ImagePlan shared;
+  shared.shared = SmallPlan().images;
+  options.shared_folder = first->tier.path();
+  const auto other = Staging::Make(options, shared);
+  ASSERT_TRUE(other.ok()) << other.status().message();
+  EXPECT_EQ(first->pool.size(), 1);
+  EXPECT_EQ(other->pool.size(), 1);
+}
+
 TEST(Staging, SaysWhatIsMissingAndWhatToDoWhenNothingFits) {
   EXPECT_EQ(Staging::Make(Options(70 << 20, 4), SmallPlan())->warning, "");
   const auto none = Staging::Make(Options(10 << 20, 4), SmallPlan());
