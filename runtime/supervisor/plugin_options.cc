@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "runtime/settings.h"
-#include "runtime/supervisor/shape.h"
+#include "runtime/supervisor/srun_options.h"
 
 namespace cairn {
 namespace {
@@ -20,32 +20,21 @@ std::optional<SettingInfo> Find(std::string_view option) {
 }  // namespace
 
 Result<PluginOptions> TakePluginOptions(const std::vector<std::string>& command) {
-  PluginOptions out;
-  const size_t options_end = SrunOptionsEnd(command);
-  for (size_t i = 0; i < command.size(); ++i) {
-    const std::string& word = command[i];
-    if (i >= options_end || !word.starts_with("--checkpoint")) {
-      out.command.push_back(word);
-      continue;
+  PluginOptions out{command, {}};  // of an option given twice the last one counts
+  const std::vector<SrunOption> options = ReadSrunCommand(command).options;
+  for (auto option = options.rbegin(); option != options.rend(); ++option) {
+    if (!option->name.starts_with("--checkpoint")) continue;
+    const auto setting = Find(std::string_view(option->name).substr(2));
+    if (!setting) {
+      return Status(Code::kInvalid,
+                    command[option->word] + " is no option of Cairn's; `cairn settings` lists them");
     }
-    const size_t equals = word.find('=');
-    const auto setting =
-        Find(std::string_view(word).substr(2, equals == std::string::npos ? equals : equals - 2));
-    if (!setting)
-      return Status(Code::kInvalid, word + " is no option of Cairn's; `cairn settings` lists them");
-    std::string value;
-    if (equals != std::string::npos) {
-      value = word.substr(equals + 1);
-    } else if (setting->argument.empty()) {
-      value = "yes";
-    } else if (setting->argument.starts_with('[')) {
-      value = "auto";
-    } else if (i + 1 < command.size()) {
-      value = command[++i];
-    } else {
-      return Status(Code::kInvalid, word + " needs a value");
-    }
-    out.environment.push_back("CAIRN_PLUGIN_" + std::string(setting->env) + "=" + value);
+    const bool may_be_bare = setting->argument.empty() || setting->argument.starts_with('[');
+    if (!option->value && !may_be_bare) return Status(Code::kInvalid, option->name + " needs a value");
+    const std::string value = option->value.value_or(setting->argument.empty() ? "yes" : "auto");
+    out.values.emplace(setting->env, value);
+    const auto first = out.command.begin() + static_cast<std::ptrdiff_t>(option->word);
+    out.command.erase(first, first + static_cast<std::ptrdiff_t>(option->words));
   }
   return out;
 }

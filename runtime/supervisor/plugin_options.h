@@ -2,6 +2,7 @@
 #ifndef CAIRN_RUNTIME_SUPERVISOR_PLUGIN_OPTIONS_H_
 #define CAIRN_RUNTIME_SUPERVISOR_PLUGIN_OPTIONS_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,8 @@
 namespace cairn {
 
 struct PluginOptions {
-  std::vector<std::string> command;  // without them
-  std::vector<std::string>
-      environment;  // what they mean, for the host process: CAIRN_PLUGIN_<variable>=<value>
+  std::vector<std::string> command;           // without them
+  std::map<std::string, std::string> values;  // what they mean, by the setting's variable
 };
 
 // kInvalid for an option that the plugin does not know, or that lacks its value. Values are checked by the host process.

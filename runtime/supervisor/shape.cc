@@ -3,34 +3,17 @@
 #include <algorithm>
 #include <string_view>
 
+#include "runtime/supervisor/srun_options.h"
+
 namespace cairn {
 namespace {
-
-// Options of srun (and of its plugin) that take no value, or one behind "=" alone. All others take the next word where there is no "=".
-constexpr std::string_view kShortFlags = "EHKOQVXZbhklsuv";
-constexpr std::string_view kLongFlags =
-    " --checkpoint --checkpoint-require --contiguous --disable-status --exact --exclusive --hold --immediate "
-    "--kill-on-bad-exit"
-    " --label --multi-prog --nice --no-kill --overcommit --overlap --oversubscribe --preserve-env "
-    "--propagate --pty --quiet"
-    " --quit-on-interrupt --reboot --send-libs --spread-job --unbuffered --use-min-nodes --verbose ";
-
-bool TakesNextWord(std::string_view option) {
-  if (option.starts_with("--"))
-    return option.find('=') == std::string_view::npos &&
-           kLongFlags.find(" " + std::string(option) + " ") == std::string_view::npos;
-  return option.size() == 2 && kShortFlags.find(option[1]) == std::string_view::npos;
-}
 
 std::string_view ProgramName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool IsChosenHere(std::string_view option) {
-  static constexpr std::string_view kLong[] = {"--nodes", "--ntasks", "--ntasks-per-node", "--nodelist"};
-  static constexpr std::string_view kShort[] = {"-N", "-n", "-w"};
-  const std::string_view name = option.substr(0, option.find('='));
-  return std::find(std::begin(kLong), std::end(kLong), name) != std::end(kLong) ||
-         std::any_of(std::begin(kShort), std::end(kShort),
-                     [&](std::string_view s) { return option.starts_with(s); });
+  static constexpr std::string_view kChosen[] = {
+      "--nodes", "--ntasks", "--ntasks-per-node", "--nodelist", "-N", "-n", "-w"};
+  return std::find(std::begin(kChosen), std::end(kChosen), option) != std::end(kChosen);
 }
 
 }  // namespace
@@ -63,23 +46,15 @@ Result<StepShape> ShapeStep(const StepWish& wish, const JobRecord& job) {
   return shape;
 }
 
-size_t SrunOptionsEnd(const std::vector<std::string>& command) {
-  size_t i = 1;
-  while (i < command.size() && command[i].starts_with('-') && command[i] != "--")
-    i += TakesNextWord(command[i]) ? 2 : 1;
-  return std::min(i, command.size());
-}
-
 Status CheckCommand(const std::vector<std::string>& command) {
   if (command.empty() || ProgramName(command[0]) != "srun") {
     return {Code::kInvalid,
             "the command must begin with srun: cairn run [options] -- srun [options] ./program"};
   }
-  const size_t end = SrunOptionsEnd(command);
-  for (size_t i = 1; i < end; i += TakesNextWord(command[i]) ? 2 : 1) {
-    if (!IsChosenHere(command[i])) continue;
+  for (const SrunOption& option : ReadSrunCommand(command).options) {
+    if (!IsChosenHere(option.name)) continue;
     return {Code::kInvalid,
-            "srun's " + command[i] +
+            "srun's " + command[option.word] +
                 " would hold for every life, whatever nodes the job has by then: leave it out, "
                 "and give `cairn run` --tasks-per-node, --max-nodes and the like"};
   }

@@ -28,9 +28,6 @@ struct StepShape {
 // kUnavailable: the job has fewer nodes than min_nodes; kInvalid: it has no GPUs to count.
 Result<StepShape> ShapeStep(const StepWish& wish, const JobRecord& job);
 
-// Where srun's own options end in `command`: the index of the program, or of "--".
-size_t SrunOptionsEnd(const std::vector<std::string>& command);
-
 // kInvalid when `command` is no srun, or fixes what `cairn run` must choose anew for each life (nodes, tasks, names of nodes).
 Status CheckCommand(const std::vector<std::string>& command);
 

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <memory>
 #include <optional>
@@ -21,11 +22,13 @@
 #include "runtime/catalog/lives.h"
 #include "runtime/control/socket.h"
 #include "runtime/formats/manifest.h"
+#include "runtime/settings.h"
 #include "runtime/slurm/requeue.h"
 #include "runtime/slurm/run_now.h"
 #include "runtime/supervisor/host_process.h"
 #include "runtime/supervisor/judge.h"
 #include "runtime/supervisor/plugin_options.h"
+#include "runtime/supervisor/srun_options.h"
 
 extern char** environ;
 
@@ -38,6 +41,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kSlurmBound{5000};
 constexpr milliseconds kUpdateBound{30000};
+constexpr milliseconds kHandOverBound{10000};
 constexpr seconds kAskPause{2};
 constexpr seconds kSecondInterrupt{1};  // srun's bound
 constexpr seconds kClockSkew{2};  // between the leader's node, of which the journal's times are, and ours
@@ -73,10 +77,22 @@ std::string Count(int64_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
+// Where srun has no plugin: what the command has for it, and what it and the environment mean.
+struct Unplugged {
+  PluginOptions options;
+  Settings settings;
+};
+
+std::optional<std::string> ValueOf(const PluginOptions& options, const std::string& name) {
+  if (const auto it = options.values.find(name); it != options.values.end()) return it->second;
+  const char* value = name.starts_with("SLURM_") ? nullptr : std::getenv(name.c_str());  // of an outer step
+  return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
 class Supervisor {
  public:
-  Supervisor(const SuperviseOptions& options, PluginOptions plugin_options)
-      : options_(options), plugin_options_(std::move(plugin_options)), judge_(options.max_lives) {}
+  Supervisor(const SuperviseOptions& options, std::optional<Unplugged> unplugged)
+      : options_(options), unplugged_(std::move(unplugged)), judge_(options.max_lives) {}
 
   Result<int> Run();
 
@@ -99,7 +115,7 @@ class Supervisor {
   void SayEnd(const Verdict& verdict) const;
 
   const SuperviseOptions options_;
-  const PluginOptions plugin_options_;  // the command, and what of it is for the plugin that is not there
+  const std::optional<Unplugged> unplugged_;
   Judge judge_;
   Socket signals_, report_, report_in_;  // report_in_: the writing end, which hosts open by name
   sigset_t taken_{};
@@ -107,8 +123,8 @@ class Supervisor {
   std::string dir_;                    // of the checkpoints; "" = not known yet
   std::unique_ptr<HostProcess> host_;  // of this life, where there is no plugin
   StepShape shape_;
-  std::string job_name_, job_target_;  // job_target_: what names it, and not the array that it is a task of
-  std::string nodes_;                  // of the job, when this life began
+  std::string job_target_;  // what names it, and not the array that it is a task of
+  std::string nodes_;       // of the job, when this life began
   pid_t srun_ = -1;
   int exit_code_ = 0;
   bool told_to_end_ = false;
@@ -166,7 +182,9 @@ Status Supervisor::OpenReport() {
 
 // Without srun's plugin. What the host hands over is added to srun's environment.
 Status Supervisor::StartHost(std::vector<std::string>* environment) {
-  std::vector<std::string> its = plugin_options_.environment;
+  std::vector<std::string> its;
+  for (const auto& [name, value] : unplugged_->options.values)
+    its.push_back("CAIRN_PLUGIN_" + name + "=" + value);
   for (const std::string& variable : *environment) {
     if (!variable.starts_with("LD_PRELOAD=")) its.push_back(variable);
   }
@@ -174,8 +192,16 @@ Status Supervisor::StartHost(std::vector<std::string>* environment) {
   its.push_back("CAIRN_HOST_JOB=" + std::to_string(options_.job));
   its.push_back("CAIRN_HOST_STEP=" + std::to_string(life_));
   its.push_back("CAIRN_HOST_RESTART=" + std::to_string(options_.restart));
-  its.push_back("CAIRN_HOST_NAME=" + job_name_);
-  CAIRN_ASSIGN_OR_RETURN(host_, HostProcess::Start(options_.program, std::move(its)));
+  its.push_back("CAIRN_HOST_NAME=" + ReadSrunCommand(unplugged_->options.command).step_name);
+  auto host = HostProcess::Start(options_.program, std::move(its), kHandOverBound);
+  if (!host.ok()) {
+    const Status& why = host.status();
+    if (why.code() == Code::kInvalid || unplugged_->settings.require) return why;
+    if (life_ > 0) return why.Annotate("the next life would be unprotected, and begin from the start");
+    Say(why.message() + ". The step runs UNPROTECTED");
+    return OkStatus();
+  }
+  host_ = *std::move(host);
   const auto& variables = host_->variables();
   environment->insert(environment->end(), variables.begin(), variables.end());
   environment->push_back("SLURM_CAIRN_LIB=" + options_.libdir + "/libcairn.so");
@@ -185,13 +211,14 @@ Status Supervisor::StartHost(std::vector<std::string>* environment) {
 
 Status Supervisor::Spawn(const JobRecord& job) {
   nodes_ = job.node_list;
-  job_name_ = job.name;
   job_target_ = RequeueTarget(job);
   if (story_) last_epoch_ = story_->epoch;
   story_.reset();
   std::vector<std::string> environment;
   for (char** e = environ; *e != nullptr; ++e) {
-    if (!std::string_view(*e).starts_with("CAIRN_RUN_")) environment.emplace_back(*e);
+    const std::string_view variable(*e);  // an outer step's SLURM_CAIRN_* say nothing of this one
+    if (!variable.starts_with("CAIRN_RUN_") && !variable.starts_with("SLURM_CAIRN_"))
+      environment.emplace_back(variable);
   }
   environment = ShapeEnvironment(environment, job);
   environment.push_back("CAIRN_RUN_JOB=" + std::to_string(options_.job));
@@ -200,7 +227,7 @@ Status Supervisor::Spawn(const JobRecord& job) {
   environment.push_back("CAIRN_RUN_REPORT=/proc/" + std::to_string(getpid()) + "/fd/" +
                         std::to_string(report_in_.fd()));
   if (!dir_.empty()) environment.push_back("CAIRN_RUN_DIR=" + dir_);
-  if (!options_.plugin) CAIRN_RETURN_IF_ERROR(StartHost(&environment));
+  if (unplugged_ && unplugged_->settings.enabled) CAIRN_RETURN_IF_ERROR(StartHost(&environment));
 
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -209,7 +236,8 @@ Status Supervisor::Spawn(const JobRecord& job) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &taken_);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<std::string> argv = ShapeCommand(plugin_options_.command, shape_);
+  std::vector<std::string> argv =
+      ShapeCommand(unplugged_ ? unplugged_->options.command : options_.command, shape_);
   const int error = posix_spawnp(&srun_, argv[0].c_str(), nullptr, &attributes, Pointers(&argv).data(),
                                  Pointers(&environment).data());
   posix_spawnattr_destroy(&attributes);
@@ -342,7 +370,13 @@ void Supervisor::Resize(const LifeStory& story) {
   const auto before = ReadJob(options_.job);
   if (!before.ok()) return Say("no resize: " + before.status().message());
   if (std::to_string(before->nodes) == story.nodes || before->node_list == story.nodes) return;
-  if (const Status shrunk = ShrinkTo(*before, story.nodes); !shrunk.ok())
+  // A job that was resized a moment ago is not changed again before Slurm's accounting knows of it.
+  const auto end = Clock::now() + kUpdateBound;
+  Status shrunk = ShrinkTo(*before, story.nodes);
+  while (shrunk.message().find("try again") != std::string::npos && Clock::now() < end &&
+         TakeSignalsUntil(Clock::now() + kAskPause))
+    shrunk = ShrinkTo(*before, story.nodes);
+  if (!shrunk.ok())
     Say("no resize to " + story.nodes + ": " + shrunk.message() +
         "; it goes on with the nodes that the job has");
 }
@@ -372,11 +406,14 @@ void Supervisor::SayEnd(const Verdict& verdict) const {
 
 Result<int> Supervise(const SuperviseOptions& options) {
   CAIRN_RETURN_IF_ERROR(CheckCommand(options.command));
-  PluginOptions plugin_options{.command = options.command, .environment = {}};
+  std::optional<Unplugged> unplugged;
   if (!options.plugin) {
-    CAIRN_ASSIGN_OR_RETURN(plugin_options, TakePluginOptions(options.command));
+    CAIRN_ASSIGN_OR_RETURN(PluginOptions taken, TakePluginOptions(options.command));
+    const auto value = [&taken](const std::string& name) { return ValueOf(taken, name); };
+    CAIRN_ASSIGN_OR_RETURN(Settings settings, ParseSettings(value));
+    unplugged = Unplugged{std::move(taken), std::move(settings)};
   }
-  Supervisor supervisor(options, std::move(plugin_options));
+  Supervisor supervisor(options, std::move(unplugged));
   return supervisor.Run();
 }
 

@@ -9,7 +9,8 @@
 //       CAIRN_RUN_MIN_NODES  so that `cairn resize` can refuse early
 //     and hands to the ranks that they are supervised: then a lost rank ends the step, and a resize may.
 //     Where srun has no plugin that starts a host process, we start it (host_process.h), put what it hands over into srun's environment, and
-//     have Slurm run task-prolog before each task, which does what the plugin would do there.
+//     have Slurm run task-prolog before each task, which does what the plugin would do there. Where it cannot be had the first life runs
+//     unprotected, or not at all with --checkpoint-require; a later one, which would begin from the start, is not begun.
 //  2. Wait for srun. A SIGTERM goes to the step's tasks by scancel, and only while the job is not being ended by Slurm itself: srun would kill
 //     them outright. SIGUSR1 and SIGUSR2 go to srun, which hands them on; Ctrl-C reaches srun by the terminal.
 //     srun only tells how its tasks stand at the first one; a second within a second ends the step, and is taken as the end of the run.

@@ -8,16 +8,16 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 TEST(PluginOptions, TakesThemOutOfSrunsAndLeavesTheProgramsAlone) {
-  const auto taken =
-      TakePluginOptions({"srun", "--checkpoint", "--mpi=pmix", "--checkpoint-dir", "/d/run", "-c", "2",
-                         "--checkpoint-require", "--checkpoint-keep=last=3", "./train", "--checkpoint=x"});
+  const auto taken = TakePluginOptions({"srun", "--checkpoint", "--mpi=pmix", "--checkpoint-dir", "/d/run",
+                                        "-c", "2", "--checkpoint-require", "--checkpoint-keep=last=3",
+                                        "--checkpoint-dir=/d/other", "./train", "--checkpoint=x"});
   ASSERT_TRUE(taken.ok()) << taken.status().message();
   EXPECT_THAT(taken->command, ElementsAre("srun", "--mpi=pmix", "-c", "2", "./train", "--checkpoint=x"));
-  EXPECT_THAT(taken->environment,
-              ElementsAre("CAIRN_PLUGIN_CAIRN_CHECKPOINT=auto", "CAIRN_PLUGIN_CAIRN_DIR=/d/run",
-                          "CAIRN_PLUGIN_CAIRN_REQUIRE=yes", "CAIRN_PLUGIN_CAIRN_KEEP=last=3"));
+  EXPECT_THAT(taken->values, ElementsAre(Pair("CAIRN_CHECKPOINT", "auto"), Pair("CAIRN_DIR", "/d/other"),
+                                         Pair("CAIRN_KEEP", "last=3"), Pair("CAIRN_REQUIRE", "yes")));
 }
 
 TEST(PluginOptions, RefusesWhatThePluginWould) {

@@ -52,22 +52,13 @@ TEST(StepShape, RefusesCountsThatWouldHoldForAllLives) {
   EXPECT_TRUE(CheckCommand({"srun", "-l", "./train", "-n", "5"}).ok());
   EXPECT_TRUE(CheckCommand({"/opt/slurm/bin/srun", "-c", "2", "--mpi=pmix", "./train"}).ok());
   for (const char* option :
-       {"-n4", "-N", "--ntasks=8", "--nodes", "--nodelist=n1", "-w", "--ntasks-per-node=2"}) {
+       {"-n4", "-N", "-ln4", "--ntasks=8", "--nodes", "--nodelist=n1", "-w", "--ntasks-per-node=2"}) {
     const Status status = CheckCommand({"srun", "-c", "2", option, "4", "./train"});
     EXPECT_EQ(status.code(), Code::kInvalid) << option;
     EXPECT_THAT(status.message(), HasSubstr(option));
   }
   EXPECT_EQ(CheckCommand({"mpirun", "./train"}).code(), Code::kInvalid);
   EXPECT_EQ(CheckCommand({}).code(), Code::kInvalid);
-}
-
-TEST(StepShape, FindsTheProgramBehindSrunsOptions) {
-  EXPECT_EQ(
-      SrunOptionsEnd({"srun", "-l", "--mpi=pmix", "--cpu-bind", "none", "-c2", "-c", "2", "./train", "-n"}),
-      8u);
-  EXPECT_EQ(SrunOptionsEnd({"srun", "--checkpoint", "--", "./train"}), 2u);
-  EXPECT_EQ(SrunOptionsEnd({"srun"}), 1u);
-  EXPECT_EQ(SrunOptionsEnd({"srun", "-c"}), 2u);
 }
 
 TEST(StepShape, ReplacesWhatTheBatchScriptWasTold) {

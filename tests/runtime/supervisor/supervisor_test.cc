@@ -53,7 +53,7 @@ esac)");
   }
 
   // What it says.
-  std::string Run(const std::string& srun, int max_lives) {
+  std::string Run(const std::string& srun, int max_lives, const std::vector<std::string>& unplugged = {}) {
     Script("srun", srun);
     const pid_t pid = fork();  // it takes the signals of its process over
     if (pid == 0) {
@@ -63,7 +63,14 @@ esac)");
       options.job = 22;
       options.max_lives = max_lives;
       options.command = {"srun", "./train"};
-      _exit(Supervise(options).ok() ? 0 : 9);
+      options.plugin = unplugged.empty();
+      options.program = here_ / "host";
+      if (!unplugged.empty()) options.command = unplugged;
+      setenv("CAIRN_CHECKPOINT", "auto", 1);
+      setenv("SLURM_CAIRN_TOKEN", "of an outer step", 1);
+      const auto code = Supervise(options);
+      if (!code.ok()) std::fprintf(stderr, "%s\n", code.status().message().c_str());
+      _exit(code.ok() || !unplugged.empty() ? 0 : 9);
     }
     int status = -1;
     waitpid(pid, &status, 0);
@@ -87,6 +94,20 @@ cat $here/life >>$here/run/)" + std::string(names::kJournal),
   EXPECT_EQ(Read("jobs"), "22\n22\n");
 }
 
+TEST_F(SuperviseTest, TriesAResizeAgainWhenSlurmAsksForIt) {
+  Script("scontrol", R"(case "$*" in
+update*) echo "$*" >>$here/updates; [ $(wc -l <$here/updates) = 2 ] || { echo "try again in a bit" >&2; exit 1; } ;;
+*) echo "JobId=22 JobState=RUNNING NodeList=n[1-2] NumNodes=2 NumCPUs=2" ;;
+esac)");
+  std::ofstream(here_ / "life") << Life("1", UtcNow(), R"("cause":"resize","nodes":"1")");
+  const std::string said = Run(R"(echo $here/run >$CAIRN_RUN_REPORT
+[ $CAIRN_RUN_LIFE = 1 ] && exit 0
+cat $here/life >>$here/run/)" + std::string(names::kJournal),
+                               2);
+  EXPECT_EQ(Read("updates"), "update JobId=22 NumNodes=1\nupdate JobId=22 NumNodes=1\n");
+  EXPECT_THAT(said, ::testing::Not(HasSubstr("no resize")));
+}
+
 TEST_F(SuperviseTest, LeavesTheLivesOfAnEarlierRunInTheSameJobAlone) {
   std::ofstream(run_.PathOf(names::kJournal))
       << Life("1", "2026-03-01T12:00:00Z", R"("cause":"interrupted")");
@@ -101,6 +122,47 @@ TEST_F(SuperviseTest, TakesOnlyASecondInterruptForTheEnd) {
   };
   EXPECT_THAT(Run(interrupted("1"), 1), HasSubstr("no rank opened a session"));
   EXPECT_THAT(Run(interrupted("1 2"), 1), HasSubstr("told to end"));
+}
+
+// Writes down what it is called with, and how protected it is.
+constexpr char kTellingSrun[] =
+    R"(echo "$* ${SLURM_CAIRN_TOKEN-unprotected} ${SLURM_TASK_PROLOG##*/}" >>$here/lives
+exit $((1 - CAIRN_RUN_LIFE)))";
+constexpr char kProtects[] = R"(printf 'env SLURM_CAIRN_TOKEN=new\nend\n' >&3; cat <&3)";
+constexpr char kShape[] = "--nodes=2 --ntasks=2 --kill-on-bad-exit=1 --ntasks-per-node=1 ";
+
+TEST_F(SuperviseTest, WithoutThePluginIsTheHostOfEachLifeAndNamesItAfterTheProgram) {
+  Script("host", "echo $CAIRN_PLUGIN_CAIRN_DIR $CAIRN_HOST_NAME $CAIRN_HOST_STEP >>$here/hosts\n" +
+                     std::string(kProtects));
+  Run(kTellingSrun, 2, {"srun", "--checkpoint-dir=d", "-l", "bin/train"});
+  EXPECT_EQ(Read("lives"), std::string(kShape) + "-l bin/train new task-prolog\n" + kShape +
+                               "-l bin/train new task-prolog\n");
+  EXPECT_EQ(Read("hosts"), "d train 0\nd train 1\n");
+}
+
+TEST_F(SuperviseTest, WithoutThePluginObeysCheckpointOff) {
+  Script("host", "touch $here/hosts");
+  Run(kTellingSrun, 1, {"srun", "--checkpoint=off", "./train"});
+  EXPECT_EQ(Read("lives"), std::string(kShape) + "./train unprotected \n");
+  EXPECT_FALSE(std::filesystem::exists(here_ / "hosts"));
+}
+
+TEST_F(SuperviseTest, WithoutThePluginRunsUnprotectedWhereTheHostCannotUnlessProtectionIsRequired) {
+  Script("host", "echo off no port is free >&3");
+  EXPECT_THAT(Run(kTellingSrun, 1, {"srun", "./train"}),
+              HasSubstr("no port is free. The step runs UNPROTECTED"));
+  EXPECT_EQ(Read("lives"), std::string(kShape) + "./train unprotected \n");
+  EXPECT_THAT(Run(kTellingSrun, 1, {"srun", "--checkpoint-require", "./train"}),
+              HasSubstr("no port is free"));
+  Script("host", "echo fail no such directory >&3");
+  EXPECT_THAT(Run(kTellingSrun, 1, {"srun", "./train"}), HasSubstr("no such directory"));
+  EXPECT_EQ(Read("lives"), std::string(kShape) + "./train unprotected \n");
+}
+
+TEST_F(SuperviseTest, WithoutThePluginBeginsNoLaterLifeUnprotected) {
+  Script("host", "[ $CAIRN_HOST_STEP = 0 ] || exit 1\n" + std::string(kProtects));
+  EXPECT_THAT(Run(kTellingSrun, 2, {"srun", "./train"}), HasSubstr("would be unprotected, and begin from"));
+  EXPECT_EQ(Read("lives"), std::string(kShape) + "./train new task-prolog\n");
 }
 
 }  // namespace
