@@ -59,6 +59,42 @@ ends_well() {
   said "life 0 (step $job.0, 4 tasks on 4 nodes) ended: resize to n1,n4; it came to step .*; life 1 follows"
 }
 
+# An attempt whose files are there, and which has not been committed.
+save_is_written() {
+  local files
+  for files in "$T"/run/step-*/shard-00001*; do
+    if [[ -e $files && ! -e $(dirname "$files")/manifest.json ]]; then return; fi
+  done
+  return 1
+}
+
+@test "shrink: a resize that is asked for while a save is written waits for that save, and has its own" {
+  if [[ -z ${CAIRN_TEST_FULL:-} ]]; then skip "CAIRN_TEST_FULL=1 runs it"; fi
+  local job options="$plate --steps 400 --step-ms 20"
+  job=$(elastic "--nodes=4 --export=ALL,$(slow_io 300)" '' '--checkpoint-dir=run --checkpoint=20steps' $options)
+  wait_for 30 save_is_written
+  run -0 as_user cairn resize "$job" 3
+  [[ $output == *"job $job has n[1-3] now"*"resumed  from step "*" on 3 ranks"* ]]
+  ends_well "$job" 400 $options
+  [[ $(lives_of) == 2 && $(ranks_of 0) == 4 && $(ranks_of 1) == 3 ]]
+}
+
+@test "shrink: a job that is cancelled while it saves for a resize stays cancelled, and cairn resize says that nothing was changed" {
+  local job resize status=0
+  job=$(elastic "--nodes=2 --export=ALL,$(slow_io 1000)" '' '--checkpoint-dir=run --checkpoint-on=request' $plate --steps 100000 --step-ms 20)
+  wait_for 30 heat2d_is_past 5
+  as_user cairn resize "$job" 1 >"$BATS_TEST_TMPDIR/resize" 2>&1 3>&- &
+  resize=$!
+  wait_for 20 save_is_written
+  as_user scancel "$job"
+  wait "$resize" || status=$?
+  cat "$BATS_TEST_TMPDIR/resize"
+  ((status == 1))
+  wait_for 20 cluster_is_idle
+  job_is "$job" CANCELLED
+  [[ $(lives_of) == 1 && $(job_field "$job" NumNodes) == 2 && -z $(committed_step "$T/run") ]]
+}
+
 @test "shrink: nodes that somebody takes away with scontrol cost the steps since the last save, and the job goes on" {
   local job dir options="$plate --steps 250 --step-ms 20"
   job=$(elastic --nodes=4 '' --checkpoint=20steps $options)
@@ -172,6 +208,8 @@ SCRIPT
   local job options="$plate --steps 400 --step-ms 20"
   as_root mv "$CAIRN_DEVCLUSTER/plugstack.conf.d/cairn.conf" "$CAIRN_DEVCLUSTER/cairn.conf.away"
   run ! as_user srun --nodes=1 --checkpoint true
+  run -0 --separate-stderr as_user salloc --quiet --nodes=1 cairn run -- srun --checkpoint-attach=torch printenv PYTHONPATH
+  [[ $output == "$CAIRN_PREFIX"/*/cairn/python/attach ]]
   # Nor does srun end the step: it would let the other ranks hang.
   job=$(elastic --nodes=2-4 '' '--checkpoint-dir=run --checkpoint=20steps --kill-on-bad-exit=0' $options)
   wait_for 30 has_committed "$T/run"

@@ -27,13 +27,14 @@ readonly endless='--nx 96 --ny 64 --steps 100000 --step-ms 20'
 
 attempt_has_files() { compgen -G "$T/run/step-*/shard-*" >/dev/null; }
 
-@test "5: a job that is cancelled before its first save stays cancelled, and nothing is saved" {
+@test "5: a job that is cancelled before its first save stays cancelled, all launchers of its ranks too, and nothing is saved" {
   local job
-  job=$(submit_heat2d --nodes=3 --checkpoint --checkpoint-dir=run -- $endless)
+  launchers
+  job=$(submit cancelled --nodes=4 --checkpoint --checkpoint-dir=run <<<$'#!/bin/bash\n'"srun --mpi=pmix ./launch $heat2d --log heat2d.log $endless")
   wait_for 30 heat2d_is_past 5
   cancel "$job"
   stays_cancelled "$job"
-  grep -q '^cairn: cancelled: no save' "$T/heat2d.out"
+  grep -q '^cairn: cancelled: no save' "$T/cancelled.out"
   run ! attempt_has_files
 }
 

@@ -113,6 +113,22 @@ srun --mpi=pmix $heat2d --log heat2d.log $*
 SCRIPT
 }
 
+# launchers: makes $T/launch, which runs its arguments by another kind of launcher on each of four ranks: a shell that waits; one that becomes the
+# program (env, as numactl and nice do); one that passes signals on; a Python that forks. Each leaves its pid in $T/launcher.RANK.
+launchers() {
+  as_user tee launch >/dev/null <<'SCRIPT'
+#!/bin/bash
+echo $$ >launcher.$SLURM_PROCID
+case $((SLURM_PROCID % 4)) in
+  0) "$@"; exit $? ;;
+  1) exec env LAUNCHED=yes "$@" ;;
+  2) exec timeout 1d "$@" ;;
+  3) exec python3 -c 'import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))' "$@" ;;
+esac
+SCRIPT
+  as_user chmod +x launch
+}
+
 # task_pid JOB RANK: the pid of a task of a job's heat2d.
 task_pid() {
   local pid

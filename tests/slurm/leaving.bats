@@ -13,22 +13,23 @@ open(sys.argv[2], "w").close()
 sys.exit(1) if not end.poll(60000) else print(time.time_ns())' "$@"
 }
 
-@test "10: a shell wrapper lives until the final save is durable, ends then, and reports in the life that finishes" {
-  local job rank watchers=() options='--nx 101 --ny 67 --steps 3000'
+@test "10: shells and other launchers live until the final save is durable, end then, and report in the life that finishes" {
+  local job process watchers=() options='--nx 101 --ny 67 --steps 3000'
+  launchers
   job=$(submit wrapped --nodes=2-4 --checkpoint --checkpoint-on=preempt --checkpoint-dir="$T/run" <<SCRIPT
 #!/bin/bash
 export STEP_MS=\$((SLURM_RESTART_COUNT ? 0 : 20))
-srun --mpi=pmix bash -c 'echo \$\$ >wrapper.\$SLURM_PROCID; $heat2d --log heat2d.log $options --step-ms \$STEP_MS; echo report'
+srun --mpi=pmix bash -c 'echo \$\$ >wrapper.\$SLURM_PROCID; ./launch $heat2d --log heat2d.log $options --step-ms \$STEP_MS; echo report'
 SCRIPT
 )
   wait_for 30 heat2d_is_past 1
-  for rank in 0 1 2 3; do
-    gone_at "$(cat "$T/wrapper.$rank")" "$BATS_TEST_TMPDIR/watched.$rank" >"$BATS_TEST_TMPDIR/gone.$rank" & watchers+=($!)
+  for process in {wrapper,launcher}.{0..3}; do
+    gone_at "$(cat "$T/$process")" "$BATS_TEST_TMPDIR/watched.$process" >"$BATS_TEST_TMPDIR/gone.$process" & watchers+=($!)
   done
-  for rank in 0 1 2 3; do wait_for 20 test -e "$BATS_TEST_TMPDIR/watched.$rank"; done
+  for process in {wrapper,launcher}.{0..3}; do wait_for 20 test -e "$BATS_TEST_TMPDIR/watched.$process"; done
   preempt_job "$job" 2
   wait "${watchers[@]}"
-  for rank in 0 1 2 3; do (($(cat "$BATS_TEST_TMPDIR/gone.$rank") > $(committed_at "$T/run"))); done
+  for process in {wrapper,launcher}.{0..3}; do (($(cat "$BATS_TEST_TMPDIR/gone.$process") > $(committed_at "$T/run"))); done
   run ! grep report "$T/wrapped.out"
   lift_hold "$job"
   wait_for 60 job_is "$job" COMPLETED

@@ -32,7 +32,9 @@ two_lives_ran_all_steps() {
 
 @test "2: a job longer than its time limit saves before it, requeues itself and ends with the same hash" {
   local job options="$plate --steps 600 --step-ms 20"
-  job=$(submit_heat2d --nodes=2 --time=1 --checkpoint --checkpoint-dir=run --checkpoint-notice=50s -- $options)
+  launchers
+  job=$(submit heat2d --nodes=2 --ntasks=4 --time=1 --checkpoint --checkpoint-dir=run --checkpoint-notice=50s \
+    <<<$'#!/bin/bash\n'"srun --mpi=pmix ./launch $heat2d --log heat2d.log $options")
   wait_for 30 grep -q 'cairn: time limit; .* s left: saving' "$T/heat2d.out"
   [[ $(job_field "$job" Reason) == None ]]  # it is not Slurm that ends this life
   lift_hold "$job"
@@ -85,4 +87,64 @@ SCRIPT
   wait_for 60 job_has_ended "$job"
   job_is "$job" COMPLETED
   [[ $(job_field "$job" Restarts) == 1 ]]
+}
+
+array_has() { (($(squeue --noheader --array --job="$1" --states="$2" --format=%i | wc -l) == $3)); }
+
+@test "of an array of four tasks two are preempted: each resumes its own, and the other two are not disturbed" {
+  local job task hash options='--steps 400'
+  job=$(submit array --array=0-3 --nodes=1 --checkpoint --checkpoint-dir=run <<SCRIPT
+#!/bin/bash
+srun $toy $options --step-us 20000 >toy.\$SLURM_ARRAY_TASK_ID.\${SLURM_RESTART_COUNT:-0}
+SCRIPT
+  )
+  for task in 0 1 2 3; do wait_for 30 grep -qs resumed "$T/toy.$task.0"; done
+  preempt_job "$job" 2
+  wait_for 30 array_has "$job" PENDING 2
+  for task in $(squeue --noheader --array --job="$job" --states=PENDING --format=%i); do lift_hold "$task"; done
+  wait_for 60 array_has "$job" PENDING,RUNNING,COMPLETING 0
+  [[ $(job_field "$job" JobState) == $'COMPLETED\nCOMPLETED\nCOMPLETED\nCOMPLETED' ]]
+  hash=$(undisturbed_toy_hash $options)
+  for task in 0 1 2 3; do [[ $(toy_hash < <(cat "$T/toy.$task".*)) == "$hash" ]]; done
+  [[ $(grep -hoP '^resumed \K\d+' "$T"/toy.?.0) == $'0\n0\n0\n0' && $(grep -lP '^resumed [1-9]' "$T"/toy.?.1 | wc -l) == 2 ]]
+}
+
+@test "a job that is suspended and resumed goes on, saves again, and ends with the same hash" {
+  local job saved options="$plate --steps 250 --step-ms 20"
+  job=$(submit_heat2d --nodes=2 --checkpoint=20steps --checkpoint-dir=run -- $options)
+  wait_for 30 has_committed "$T/run"
+  as_root scontrol suspend "$job"
+  wait_for 10 job_is "$job" SUSPENDED
+  sleep 8  # by which a rank that does not answer is suspect
+  saved=$(committed_step "$T/run")
+  as_root scontrol resume "$job"
+  wait_for 30 eval '(($(committed_step "$T/run") > '"$saved"'))'
+  wait_for 30 job_has_ended "$job"
+  job_is "$job" COMPLETED
+  [[ $(heat2d_hash) == "$(undisturbed_hash $options)" && $(grep -c ' start step=' "$T/heat2d.log") == 1 ]]
+}
+
+# The last one: the partition is as it was at the end of the file.
+@test "a partition without a grace time leaves KillWait: the job saves, and resumes with the same hash" {
+  if [[ -z ${CAIRN_TEST_FULL:-} ]]; then skip "CAIRN_TEST_FULL=1 runs it"; fi
+  local job options="$plate --steps 1500"
+  as_root scontrol update PartitionName=low GraceTime=0
+  job=$(submit heat2d --nodes=2-4 --checkpoint --checkpoint-dir=run <<SCRIPT
+#!/bin/bash
+srun --mpi=pmix $heat2d --log heat2d.log $options --step-ms \$((SLURM_RESTART_COUNT ? 0 : 20))
+SCRIPT
+  )
+  wait_for 30 heat2d_is_past 20
+  preempt_job "$job" 2
+  lift_hold "$job"
+  wait_for 60 job_has_ended "$job"
+  job_is "$job" COMPLETED
+  [[ $(job_field "$job" Restarts) == 1 ]]
+  (($(heat2d_start 1 step) >= 20))  # nothing but what was computed during KillWait is lost
+  [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
+}
+
+teardown_file() {
+  eval "$("$devcluster" env)"
+  as_root scontrol update PartitionName=low GraceTime=20
 }
