@@ -112,7 +112,7 @@ const std::vector<WriterPiece>& WriterPieces::Of(uint32_t array) {
 std::vector<WriterPiece> WriterPieces::Find(uint32_t array) const {
   const Layout& layout = *writers_.ranks_;
   std::vector<WriterPiece> held;  // by rank, then by ordinal
-  const bool alone = writers_.writer_of_.empty();
+  const bool alone = ranks_.size() == 1;
   const auto add = [&](uint32_t rank, uint32_t ordinal, const Box& box) {
     if (alone || !box.empty()) held.push_back({box, {{box, {{rank, ordinal}}}}});
   };

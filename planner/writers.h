@@ -36,8 +36,8 @@ struct WriterPiece {
 
 class Writers {
  public:
-  // Writers are numbered from 0 by their lowest ranks: writer_of[r] is that of rank r. Empty: each rank is one, and keeps its
-  // pieces as they are. The layout stays the caller's, does not change and outlives this. kInvalid when a number is
+  // Writers are numbered from 0 by their lowest ranks: writer_of[r] is that of rank r. Empty: each rank is one. A rank that is
+  // one keeps its pieces as they are. The layout stays the caller's, does not change and outlives this. kInvalid when a number is
   // not as it must be, and where ValidateLayout refuses the layout.
   static Result<Writers> Make(const Layout& layout, std::vector<uint32_t> writer_of = {});
 

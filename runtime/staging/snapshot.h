@@ -31,7 +31,7 @@ class SnapshotPlan {
   void Run(void* const* pieces, std::byte* const* images) const;
 
   // Copies the bytes [begin, end) of one image, which lie past its header, to `out`: of images that this rank fills
-  // alone. Any number of threads at once.
+  // alone, each copy of which is dense in the image. Any number of threads at once.
   void CopyRange(void* const* pieces, size_t image, uint64_t begin, uint64_t end, std::byte* out) const;
 
  private:

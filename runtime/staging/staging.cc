@@ -31,6 +31,21 @@ std::string UserName() {
   return "";
 }
 
+// Whether each copy is one stretch of its image, as SnapshotPlan::CopyRange wants it.
+bool IsInStretches(const ImagePlan& plan) {
+  const auto is_dense = [](const CopyTask& task) {
+    int64_t bytes = task.element_bytes;
+    for (int d = task.stride.size() - 1; d >= 0; --d) {
+      if (task.region.extent[d] > 1 && task.stride[d] != bytes) return false;
+      bytes *= task.region.extent[d];
+    }
+    return true;
+  };
+  return std::all_of(plan.images.begin(), plan.images.end(), [&](const Image& image) {
+    return std::all_of(image.copies.begin(), image.copies.end(), is_dense);
+  });
+}
+
 // The attempts to get slots for one plan.
 class SlotMaker {
  public:
@@ -71,6 +86,9 @@ class SlotMaker {
   Result<Slots> WritingThrough(std::string* cost) const {
     if (options_.write_through.run_directory.empty())
       return Status(Code::kUnavailable, "there is nothing to write through to");
+    if (!IsInStretches(plan_))
+      return Status(Code::kUnavailable,
+                    "its files cannot be written piece after piece without memory for them");
     const uint64_t part = options_.room().bytes / ranks_ / kWriteThroughPart;
     const int buffers = static_cast<int>(
         std::min<uint64_t>(part / WriteThroughSlot::BytesFor(1), WriteThroughSlot::kMaxBuffers));

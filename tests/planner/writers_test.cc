@@ -82,6 +82,18 @@ TEST(Writers, LeaveARanksPiecesAloneWhereEachIsAWriter) {
   EXPECT_EQ(&writers->layout(), &layout);
 }
 
+TEST(Writers, LeaveThePiecesAloneOfARankThatWritesBesideOthers) {
+  const Layout layout = MakeLayout(3, kMatrix,
+                                   {{0, 0, 0, {{0, 0}, {2, 6}}},
+                                    {0, 1, 0, {{2, 0}, {2, 6}}},
+                                    {0, 2, 0, {{4, 3}, {4, 3}}},
+                                    {0, 2, 1, {{4, 0}, {4, 3}}}});
+  const auto writers = Writers::Make(layout, {0, 0, 1});
+  ASSERT_TRUE(writers.ok()) << writers.status().message();
+  EXPECT_THAT(BoxesOf(*writers, 0), ElementsAre(Box{{0, 0}, {4, 6}}));
+  EXPECT_THAT(BoxesOf(*writers, 1), ElementsAre(Box{{4, 3}, {4, 3}}, Box{{4, 0}, {4, 3}}));
+}
+
 TEST(Writers, NameAllHoldersOfAPieceOnce) {
   const Layout layout = MakeLayout(
       3, kMatrix, {{0, 0, 0, {{0, 0}, {8, 6}}}, {0, 1, 0, {{0, 0}, {8, 6}}}, {0, 2, 0, {{0, 0}, {8, 6}}}});

@@ -133,6 +133,23 @@ TEST(Staging, WritesThroughWhereMemoryIsTooSmallEvenOnce) {
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));  // the probe is gone
 }
 
+TEST(Staging, WritesNothingThroughThatIsWovenTogetherInAnImage) {
+  TempDir dir;
+  StagingOptions options = Options(kHead + kSlot - 1);
+  options.write_through.run_directory = dir.path();
+  ImagePlan plan = SmallPlan();
+  // Rows of 25 elements: the second to the fifth; one row's first half; a column's.
+  CopyTask& task = plan.images[0].copies.emplace_back();
+  task = {.region = {{0, 0}, {4, 25}}, .element_bytes = 4, .offset = 4196, .stride = {100, 4}};
+  EXPECT_TRUE(Staging::Make(options, plan).ok());
+  task.region.extent = {1, 12};
+  EXPECT_TRUE(Staging::Make(options, plan).ok());
+  task.region.extent = {2, 12};
+  const Status refused = Staging::Make(options, plan).status();
+  EXPECT_EQ(refused.code(), Code::kOutOfMemory);
+  EXPECT_THAT(refused.message(), HasSubstr("without memory for them"));
+}
+
 TEST(Staging, NeedsRoomForABufferToWriteThrough) {
   TempDir dir;
   const auto size = [&](uint64_t room) {

@@ -105,6 +105,32 @@ TEST_F(WriteThrough, MakesTheSameFilesAsADrainOfMemory) {
   program_.memory.Check();
 }
 
+// Its halves lie side by side, as those of ranks that write together are joined.
+TEST_F(WriteThrough, MakesTheSameFilesForARankThatWritesBesideOthers) {
+  const Layout layout = MakeLayout(3, {{"u", DType::kF64, false, {400, 6000}}},
+                                   {{0, 0, 0, {{0, 0}, {100, 6000}}},
+                                    {0, 1, 0, {{100, 0}, {100, 6000}}},
+                                    {0, 2, 0, {{200, 0}, {200, 3000}}},
+                                    {0, 2, 1, {{200, 3000}, {200, 3000}}}});
+  const auto writers = Writers::Make(layout, {0, 0, 1});
+  ASSERT_TRUE(writers.ok()) << writers.status().message();
+  const ImagePlan images = *PlanImages(*writers, *PlanSave(writers->layout()), 2);
+  RankMemory memory(program_.random, layout, 2);
+  memory.Fill();
+  const auto snapshot = SnapshotPlan::Make(images, memory.strides());
+  const std::string expected = MakeAttempt("expected"), found = MakeAttempt("found");
+  const auto records = SaveRank(*LocalTier::Open({.setting = "none"}), images, memory.strides(),
+                                memory.pointers(), {.directory = expected});
+  ASSERT_TRUE(records.ok()) << records.status().message();
+  const auto slot = MakeSlot();
+  ASSERT_TRUE(slot->Fill(images, *snapshot, memory.pointers().data(), program_.control).ok());
+  const auto ours = slot->Drain(images, {.directory = found}, program_.control);
+  ASSERT_TRUE(ours.ok()) << ours.status().message();
+  EXPECT_EQ(*ours, *records);
+  for (const std::string& file : Names(expected))
+    EXPECT_TRUE(ReadWholeFile(found + "/" + file) == ReadWholeFile(expected + "/" + file)) << file;
+}
+
 TEST_F(WriteThrough, LeavesNothingBehind) {
   {
     const auto slot = MakeSlot();
