@@ -7,6 +7,8 @@
 //      the same order. The leader compares the numbers before it commits.
 //   2. Who comes first voids what the first one's sidecar says of an older save, before it stores anything.
 //   3. Each marks its own sidecar STAGED. The images are whole when all do, and only then the first drains them.
+//   4. Who was slow in step 2 may have voided what the first one had marked meanwhile: before it drains, that one marks it again
+//      (SlotPool::Complete).
 #ifndef CAIRN_RUNTIME_STAGING_MEMORY_SLOT_H_
 #define CAIRN_RUNTIME_STAGING_MEMORY_SLOT_H_
 

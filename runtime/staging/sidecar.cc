@@ -111,9 +111,12 @@ void Sidecar::MarkHashed(const Hash128& content) {
 void Sidecar::Void() { StoreState(bytes_, SlotState::kEmpty); }
 
 void Sidecar::VoidUnlessOf(const Sidecar& other) {
-  const SlotState now = state();
-  const bool holds_one = now == SlotState::kStaged || now == SlotState::kHashed;
-  if (holds_one && std::memcmp(bytes_, other.bytes_, kRankAt) != 0) Void();
+  const SlotState seen = state();
+  const bool holds_one = seen == SlotState::kStaged || seen == SlotState::kHashed;
+  if (!holds_one || std::memcmp(bytes_, other.bytes_, kRankAt) == 0) return;
+  auto expected = static_cast<uint32_t>(seen);  // else its own rank has begun meanwhile, which voids it too
+  std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(bytes_ + kStateAt))
+      .compare_exchange_strong(expected, static_cast<uint32_t>(SlotState::kEmpty));
 }
 
 SlotState Sidecar::state() const {

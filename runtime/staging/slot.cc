@@ -40,6 +40,7 @@ void SlotPool::Complete(Slot* slot) {
   Entry& entry = Of(slot);
   entry.use = Use::kComplete;
   entry.age = ++completions_;
+  if (slot->sidecar().state() == SlotState::kEmpty) slot->sidecar().MarkStaged();  // memory_slot.h, 4
 }
 
 void SlotPool::BeginDrain(Slot* slot) { Of(slot).draining = true; }

@@ -58,6 +58,16 @@ TEST(SlotPool, NeverRefillsTheOnlyCompleteSlot) {
   EXPECT_EQ(first->sidecar().state(), SlotState::kStaged);
 }
 
+// As it may be where ranks fill it together: memory_slot.h, 4.
+TEST(SlotPool, MarksACompleteSlotAgainThatWasVoidedLate) {
+  SlotPool pool = MakePool(1);
+  Slot* slot = pool.Acquire(Save(1));
+  slot->sidecar().MarkStaged();
+  slot->sidecar().Void();
+  pool.Complete(slot);
+  EXPECT_EQ(slot->sidecar().state(), SlotState::kStaged);
+}
+
 TEST(SlotPool, RefillsTheOlderOfTwoCompleteSlots) {
   SlotPool pool = MakePool(2);
   Slot* first = pool.Acquire(Save(1));
