@@ -117,9 +117,10 @@ Status CrossCheck(const LoadedCheckpoint& c) {
   const auto damage = [&](std::string_view what) {
     return Status(Code::kDamage, c.path + ": " + std::string(what));
   };
-  if (c.index.world_size == 0 || c.index.world_size > c.manifest.world_size)
+  const uint32_t writers = c.manifest.writers > 0 ? c.manifest.writers : c.manifest.world_size;
+  if (c.index.world_size != writers)
     return damage("the index has " + std::to_string(c.index.world_size) + " writers, the manifest " +
-                  std::to_string(c.manifest.world_size) + " ranks");
+                  std::to_string(writers));
   if (c.index.files.size() != c.manifest.shards.size())
     return damage("index and manifest list different files");
   for (size_t i = 0; i < c.index.files.size(); ++i) {

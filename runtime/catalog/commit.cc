@@ -63,6 +63,7 @@ Result<Manifest> Commit(const RunDirectory& dir, const Attempt& attempt, const I
   manifest.epoch = epoch;
   manifest.step = attempt.name.step;
   if (manifest.world_size == 0) manifest.world_size = index.world_size;
+  manifest.writers = index.world_size == manifest.world_size ? 0 : index.world_size;
   manifest.time = UtcNow();
   manifest.index_bytes = index_bytes.size();
   manifest.index_hash = Hash128Of(index_bytes);

@@ -14,6 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kKind = "manifest";
+// Version 2 has `writers`, and is written only where there are any: a reader of version 1 wants an index of all ranks.
+constexpr uint64_t kVersion = 2;
 
 // JSON has no word for what is no finite number.
 Json NumberJson(double value) {
@@ -55,23 +57,24 @@ Result<std::string> EncodeManifest(const Manifest& m) {
   Json metrics = Json::object();
   for (const auto& [name, metric] : m.metrics)
     metrics[name] = {{"value", NumberJson(metric.value)}, {"step", metric.step}};
-  const Json members = {{"run_id", m.run_id},
-                        {"epoch", m.epoch},
-                        {"step", m.step},
-                        {"label", m.label},
-                        {"world_size", m.world_size},
-                        {"time", m.time},
-                        {"trigger", m.trigger},
-                        {"parent", m.parent},
-                        {"tag", m.tag},
-                        {"metrics", std::move(metrics)},
-                        {"total_bytes", m.total_bytes},
-                        {"cairn_version", m.cairn_version},
-                        {"settings", Json(m.settings)},
-                        {"index", FileJson(m.index_bytes, m.index_hash)},
-                        {"blobs", FileJson(m.blobs_bytes, m.blobs_hash)},
-                        {"shards", std::move(shards)}};
-  CAIRN_ASSIGN_OR_RETURN(std::string text, SealJson(kKind, members));
+  Json members = {{"run_id", m.run_id},
+                  {"epoch", m.epoch},
+                  {"step", m.step},
+                  {"label", m.label},
+                  {"world_size", m.world_size},
+                  {"time", m.time},
+                  {"trigger", m.trigger},
+                  {"parent", m.parent},
+                  {"tag", m.tag},
+                  {"metrics", std::move(metrics)},
+                  {"total_bytes", m.total_bytes},
+                  {"cairn_version", m.cairn_version},
+                  {"settings", Json(m.settings)},
+                  {"index", FileJson(m.index_bytes, m.index_hash)},
+                  {"blobs", FileJson(m.blobs_bytes, m.blobs_hash)},
+                  {"shards", std::move(shards)}};
+  if (m.writers > 0) members["writers"] = m.writers;
+  CAIRN_ASSIGN_OR_RETURN(std::string text, SealJson(kKind, members, m.writers > 0 ? kVersion : 1));
   if (text.size() > kMaxManifestBytes) {
     return Status(Code::kInvalid, "the manifest would have " + std::to_string(text.size()) +
                                       " bytes, and no reader takes more than " +
@@ -83,7 +86,7 @@ Result<std::string> EncodeManifest(const Manifest& m) {
 }
 
 Result<Manifest> DecodeManifest(std::string_view text) {
-  CAIRN_ASSIGN_OR_RETURN(const Json object, UnsealJson(kKind, text));
+  CAIRN_ASSIGN_OR_RETURN(const Json object, UnsealJson(kKind, text, kVersion));
   JsonFields fields(object, kKind);
   Manifest m;
   m.run_id = fields.String("run_id");
@@ -91,6 +94,8 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   m.step = static_cast<int64_t>(fields.Unsigned("step", INT64_MAX));
   m.label = fields.Signed("label");
   m.world_size = static_cast<uint32_t>(fields.Unsigned("world_size", UINT32_MAX));
+  if (fields.Unsigned("version") > 1)
+    m.writers = static_cast<uint32_t>(fields.Unsigned("writers", m.world_size));
   m.time = fields.String("time");
   m.trigger = fields.String("trigger");
   m.parent = fields.String("parent");

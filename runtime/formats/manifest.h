@@ -34,10 +34,11 @@ struct Manifest {
   int64_t step = 0;   // the count of cairn_step calls
   int64_t label = 0;  // the application's own number, for people
   uint32_t world_size = 0;
-  std::string time;     // UTC, RFC 3339; for people, never compared
-  std::string trigger;  // "interval", "preempt", …
-  std::string parent;   // the checkpoint that this life restored; "" = it began fresh
-  std::string tag;      // "" = none
+  uint32_t writers = 0;  // of planner/writers.h, where ranks wrote files together; 0 = each its own
+  std::string time;      // UTC, RFC 3339; for people, never compared
+  std::string trigger;   // "interval", "preempt", …
+  std::string parent;    // the checkpoint that this life restored; "" = it began fresh
+  std::string tag;       // "" = none
   std::map<std::string, Metric> metrics;
   std::vector<File> shards;  // names of names::Shard; each has its sums file beside it
   uint64_t index_bytes = 0;

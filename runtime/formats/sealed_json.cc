@@ -9,7 +9,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kVersion = 1;
 constexpr std::string_view kTailBegin = ",\n  \"checksum\": \"";
 constexpr std::string_view kTailEnd = "\"\n}\n";
 constexpr size_t kHexDigits = 32;
@@ -22,10 +21,10 @@ const Json& Empty(Json::value_t type) {
 
 }  // namespace
 
-Result<std::string> SealJson(std::string_view kind, const Json& members) {
+Result<std::string> SealJson(std::string_view kind, const Json& members, uint64_t version) {
   Json object;
   object["cairn"] = kind;
-  object["version"] = kVersion;
+  object["version"] = version;
   object.update(members);
   std::string text;
   try {
@@ -38,7 +37,7 @@ Result<std::string> SealJson(std::string_view kind, const Json& members) {
   return text.append(kTailBegin).append(checksum).append(kTailEnd);
 }
 
-Result<Json> UnsealJson(std::string_view kind, std::string_view text) {
+Result<Json> UnsealJson(std::string_view kind, std::string_view text, uint64_t known) {
   const auto damage = [&](std::string_view what) {
     return Status(Code::kDamage, std::string(kind) + ": " + std::string(what));
   };
@@ -58,8 +57,8 @@ Result<Json> UnsealJson(std::string_view kind, std::string_view text) {
   const uint64_t version = fields.Unsigned("version");
   CAIRN_RETURN_IF_ERROR(fields.status());
   if (found != kind) return damage("is a file of kind \"" + found + "\"");
-  if (version > kVersion) return NewerVersion(kind, version, kVersion);
-  if (version != kVersion) return damage("version " + std::to_string(version) + " never was");
+  if (version > known) return NewerVersion(kind, version, known);
+  if (version == 0) return damage("version " + std::to_string(version) + " never was");
   return object;
 }
 

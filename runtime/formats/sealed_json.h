@@ -16,10 +16,11 @@
 namespace cairn {
 
 // kInvalid when a string of `members` is no UTF-8.
-Result<std::string> SealJson(std::string_view kind, const nlohmann::ordered_json& members);
+Result<std::string> SealJson(std::string_view kind, const nlohmann::ordered_json& members,
+                             uint64_t version = 1);
 
-// The members; kDamage when the checksum, the kind or the form is wrong, kMismatch for a newer version (newer_version.h).
-Result<nlohmann::ordered_json> UnsealJson(std::string_view kind, std::string_view text);
+// The members; kDamage when the checksum, the kind or the form is wrong, kMismatch for a version above `known` (newer_version.h).
+Result<nlohmann::ordered_json> UnsealJson(std::string_view kind, std::string_view text, uint64_t known = 1);
 
 // Typed access to the members of an object. A member that is absent or of another type gives the type's zero, and makes status() the
 // kDamage of the first such member. Members that are not asked for are ignored, so that later versions can add some.

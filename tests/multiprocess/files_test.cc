@@ -51,6 +51,7 @@ class Files : public ::testing::Test {
     for (const Checkpoint& c : all) {
       EXPECT_EQ(c.manifest.shards.size(), shards) << c.name;
       EXPECT_EQ(c.manifest.world_size, 4u);
+      EXPECT_EQ(c.manifest.writers, shards < 4 ? shards : 0);
       const auto verified = VerifyCheckpoint(*run, c.name);
       EXPECT_TRUE(verified.ok() && verified->faults.empty()) << c.name;
     }

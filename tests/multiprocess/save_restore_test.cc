@@ -244,7 +244,7 @@ TEST_F(SaveRestore, ACheckpointOfANewerCairnStopsAllRanksAndIsLeftAsItIs) {
   const std::string path = dir_ + "/" + Committed(dir_)[0].name + "/manifest.json";
   std::string text = ReadFile(path);
   text.resize(text.rfind(",\n  \"checksum\""));
-  text.replace(text.find("\"version\": 1"), 12, "\"version\": 2");
+  text.replace(text.find("\"version\": 1"), 12, "\"version\": 3");
   text += ",\n  \"checksum\": \"" + Hash128Of(text).ToHex() + "\"\n}\n";
   std::ofstream(path) << text;
   Step resumed({.ranks = 2, .dir = dir_, .args = kArgs, .job = 101});

@@ -175,7 +175,7 @@ TEST(Checkpoints, OfANewerCairnTakeTheirTurnAndAreNotDamaged) {
   EXPECT_EQ(run.List().checkpoints[0].readable.code(), Code::kMismatch);
   const Status status = LoadCheckpoint(run.dir(), b).status();
   EXPECT_EQ(status.code(), Code::kMismatch);
-  EXPECT_THAT(status.message(), HasSubstr("manifest.json: manifest: version 2 was written by a newer Cairn"));
+  EXPECT_THAT(status.message(), HasSubstr("manifest.json: manifest: version 3 was written by a newer Cairn"));
   // Neither is it pruned, nor does it count among the two that are kept.
   const std::string c = run.Save(epoch, 30), d = run.Save(epoch, 40);
   EXPECT_THAT(PlanRetention(run.List(), epoch, "", {{KeepRule::kLast, 2}}, {}), ElementsAre(a));

@@ -91,7 +91,7 @@ class TestRun {
   void MakeManifestNewer(const std::string& name) const {
     std::string text = *ReadAll(Path(name + "/manifest.json"), 1 << 20);
     text.resize(text.rfind(",\n  \"checksum\""));
-    text.replace(text.find("\"version\": 1"), 12, "\"version\": 2");
+    text.replace(text.find("\"version\": 1"), 12, "\"version\": 3");
     text += ",\n  \"shards_by_number\": {}";
     std::ofstream(Path(name + "/manifest.json"))
         << text << ",\n  \"checksum\": \"" << Hash128Of(text).ToHex() << "\"\n}\n";

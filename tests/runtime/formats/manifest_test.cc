@@ -50,6 +50,21 @@ TEST(Manifest, SaysFirstWhatItIs) {
 )"));
 }
 
+TEST(Manifest, OfRanksThatWroteTogetherIsOfVersion2AndAnyOtherOfVersion1) {
+  Manifest m = Example();
+  const std::string alone = *EncodeManifest(m);
+  EXPECT_EQ(alone.find("writers"), std::string::npos);
+  m.writers = 2;
+  const std::string together = *EncodeManifest(m);
+  EXPECT_THAT(together, StartsWith("{\n  \"cairn\": \"manifest\",\n  \"version\": 2,\n"));
+  EXPECT_THAT(together, HasSubstr("  ],\n  \"writers\": 2,\n  \"checksum\": "));
+  const Result<Manifest> back = DecodeManifest(together);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(*back, m);
+  m.writers = 5;  // of 4 ranks
+  EXPECT_THAT(DecodeManifest(*EncodeManifest(m)).status().message(), HasSubstr("\"writers\""));
+}
+
 TEST(Manifest, EndsWithTheHashOfAllBefore) {
   const std::string text = *EncodeManifest(Example());
   const size_t tail = text.rfind(",\n  \"checksum\"");
@@ -113,10 +128,10 @@ std::string Sealed(const std::string& members) {
 }
 
 TEST(Manifest, OfANewerVersionIsNoDamage) {
-  const Status status = DecodeManifest(Sealed(R"("cairn": "manifest", "version": 2, "all": "new")")).status();
+  const Status status = DecodeManifest(Sealed(R"("cairn": "manifest", "version": 3, "all": "new")")).status();
   EXPECT_EQ(status.code(), Code::kMismatch);
   EXPECT_EQ(status.message(),
-            "manifest: version 2 was written by a newer Cairn, this one reads up to 1: update this one");
+            "manifest: version 3 was written by a newer Cairn, this one reads up to 2: update this one");
 }
 
 TEST(Manifest, OfAnotherKindVersionOrFormIsDamage) {
