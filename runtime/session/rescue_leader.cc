@@ -53,6 +53,20 @@ Result<std::vector<MemberRecord>> Write(const std::string& layout, const std::st
   return records;
 }
 
+// The ranks of a writer have filled the images of its first rank's slot of the same number (memory_slot.h).
+Status CheckSlots(const LocalSnapshot& local, const Writers& writers) {
+  std::vector<const std::string*> slot_of;  // by writer, as its first rank says
+  for (uint32_t rank = 0; rank < local.world_size; ++rank) {
+    const std::string& slot = local.holders[rank].front().source.slot;
+    const uint32_t writer = writers.Of(rank);
+    if (writer == slot_of.size()) slot_of.push_back(&slot);
+    if (*slot_of[writer] != slot)
+      return {Code::kDamage, "rank " + std::to_string(rank) + " has filled " + slot +
+                                 ", the first of the ranks that it writes files with " + *slot_of[writer]};
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Result<Rescued> LeadRescue(const LocalSnapshot& local, const std::string& parent,
@@ -71,6 +85,7 @@ Result<Rescued> LeadRescue(const LocalSnapshot& local, const std::string& parent
       state.layout.world_size != local.world_size)
     return Status(Code::kDamage, local.layout_folder + " holds the layout of another save");
   CAIRN_ASSIGN_OR_RETURN(const Writers writers, Writers::Make(state.layout, state.writer_of));
+  CAIRN_RETURN_IF_ERROR(CheckSlots(local, writers));
   CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(writers.layout()));
   CAIRN_ASSIGN_OR_RETURN(Index index, DescribeSave(writers.layout(), plan));
 

@@ -261,7 +261,7 @@ Result<State> DecodeState(std::string_view bytes) {
     }
     state.blobs = ToBlobs(in.at("blobs"));
     state.tables = in.at("tables").get<std::set<std::string>>();
-    state.writer_of = in.at("writer_of").get<std::vector<uint32_t>>();
+    state.writer_of = in.value("writer_of", std::vector<uint32_t>());
     CAIRN_RETURN_IF_ERROR(CheckGrids(grids, state.layout.world_size));
     return state;
   } catch (const std::exception& e) {

@@ -142,6 +142,17 @@ TEST(State, RefusesAHole) {
   EXPECT_THAT(MergeShares(shares).status().message(), HasSubstr("u"));
 }
 
+TEST(State, ThatNamesNoWritersHasEachRankAsOne) {
+  std::string bytes = EncodeState(*MergeShares({Share(0, 2, 5), Share(2, 3, 5)}));
+  const std::string last = "\x69writer_of\x80";  // CBOR: a text of 9 bytes, and an empty list
+  ASSERT_TRUE(bytes.ends_with(last));
+  bytes.resize(bytes.size() - last.size());
+  --bytes[0];  // the number of members
+  const auto state = DecodeState(bytes);
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  EXPECT_TRUE(state->writer_of.empty());
+}
+
 TEST(State, GarbageIsAnErrorAndNoCrash) {
   const std::vector<std::string> shares = {"\xff\xff garbage"};
   EXPECT_EQ(MergeShares(shares).status().code(), Code::kInternal);
