@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "runtime/catalog/marks.h"
@@ -178,7 +179,7 @@ Result<Published> Keeper::Publish(Index index, const std::vector<MemberRecord>& 
     blobs.items.push_back({spec.name, static_cast<BlobPolicy>(spec.policy), {}});
     blobs.items.back().by_rank.resize(records.size());
   }
-  size_t metrics_left_out = 0;
+  std::set<std::string> metrics_left_out;
   for (size_t rank = 0; rank < records.size(); ++rank) {
     shards.insert(shards.end(), records[rank].shards.begin(), records[rank].shards.end());
     for (BlobItem& blob : blobs.items) {
@@ -187,11 +188,12 @@ Result<Published> Keeper::Publish(Index index, const std::vector<MemberRecord>& 
     }
     if (const auto it = records[rank].blobs.find(kMetricsBlob); it != records[rank].blobs.end()) {
       CAIRN_ASSIGN_OR_RETURN(const MetricValues metrics, DecodeMetrics(it->second));
-      metrics_left_out += MergeMetrics(metrics, &manifest.metrics);  // the lowest rank's stay
+      MergeMetrics(metrics, &manifest.metrics, &metrics_left_out);  // the lowest rank's stay
     }
   }
-  if (metrics_left_out > 0 && !std::exchange(said_metrics_left_out_, true)) {
-    links_.log->Warn("the ranks give more than ", kMaxMergedMetrics, " different metrics: ", metrics_left_out,
+  if (!metrics_left_out.empty() && !std::exchange(said_metrics_left_out_, true)) {
+    links_.log->Warn("the ranks give more than ", kMaxMergedMetrics,
+                     " different metrics: ", metrics_left_out.size(),
                      " of the highest ranks are not in the manifest, and no rule of --checkpoint-keep sees "
                      "them. Give them the same names on all ranks, or from one rank alone");
   }

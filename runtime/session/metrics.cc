@@ -41,16 +41,14 @@ Result<MetricValues> DecodeMetrics(std::string_view bytes) {
   return values;
 }
 
-size_t MergeMetrics(const MetricValues& more, MetricValues* all) {
-  size_t left_out = 0;
+void MergeMetrics(const MetricValues& more, MetricValues* all, std::set<std::string>* left_out) {
   for (const auto& [name, metric] : more) {
     if (all->size() < kMaxMergedMetrics) {
       all->emplace(name, metric);
     } else if (!all->contains(name)) {
-      ++left_out;
+      left_out->insert(name);
     }
   }
-  return left_out;
 }
 
 Status Metrics::Set(const std::string& name, const Manifest::Metric& metric) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -26,8 +27,8 @@ using MetricValues = std::map<std::string, Manifest::Metric>;
 // Any bytes: kDamage for what Metrics cannot have made.
 Result<MetricValues> DecodeMetrics(std::string_view bytes);
 
-// Adds the metrics whose names `all` does not have yet, as long as there is room. Returns for how many there was none.
-size_t MergeMetrics(const MetricValues& more, MetricValues* all);
+// Adds the metrics whose names `all` does not have yet, as long as there is room; the names of others to `left_out`.
+void MergeMetrics(const MetricValues& more, MetricValues* all, std::set<std::string>* left_out);
 
 class Metrics {
  public:

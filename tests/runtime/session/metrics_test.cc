@@ -50,10 +50,14 @@ TEST(Metrics, RefuseTheOneThatIsTooMany) {
 TEST(MergeMetrics, KeepsTheLowestRanksValuesAndABoundedNumberOfNames) {
   MetricValues all;
   for (int i = 0; i < 9'999; ++i) all["m" + std::to_string(i)] = {0, 1};
-  EXPECT_EQ(MergeMetrics({{"m5", {2, 2}}, {"n", {3, 3}}}, &all), 0u);
+  std::set<std::string> left_out;
+  MergeMetrics({{"m5", {2, 2}}, {"n", {3, 3}}}, &all, &left_out);
+  EXPECT_TRUE(left_out.empty());
   EXPECT_EQ(all.at("m5"), (Manifest::Metric{0, 1}));
   EXPECT_EQ(all.at("n"), (Manifest::Metric{3, 3}));
-  EXPECT_EQ(MergeMetrics({{"m6", {2, 2}}, {"o", {4, 4}}, {"p", {5, 5}}}, &all), 2u);
+  for (int rank = 0; rank < 2; ++rank)
+    MergeMetrics({{"m6", {2, 2}}, {"o", {4, 4}}, {"p", {5, 5}}}, &all, &left_out);
+  EXPECT_EQ(left_out, (std::set<std::string>{"o", "p"}));
   EXPECT_EQ(all.size(), 10'000u);
   EXPECT_FALSE(all.contains("o"));
 }
