@@ -79,7 +79,7 @@ bool IsCountedSince(const std::vector<std::string>& entries, uint32_t by, uint32
 }  // namespace
 
 std::string Describe(const Identity& who) {
-  std::string text;
+  std::string text = "a process ";
   if (!who.job.empty()) {
     text = "job " + who.job + ", step " + who.step +
            (who.cluster.empty() ? "" : " of cluster " + who.cluster) + ", restart " +

@@ -51,7 +51,7 @@ void Add(const Json& line, const std::string& event, LifeStory* life) {
     if (line.contains("count")) life->end_step = number("count");
   } else if (event == "closed" && life->end.empty()) {
     life->end = "finalized";
-    life->why = "every rank came to cairn_finalize";
+    life->why = line.value("why", "every rank came to cairn_finalize");
   } else if (event == "finished") {
     life->end = "finished";
     life->why.clear();

@@ -42,8 +42,7 @@ Identity ThisProcess(const std::string& claim) {
   return self;
 }
 
-void Journal(const Life& life, const char* event,
-             const nlohmann::ordered_json& fields = nlohmann::ordered_json::object()) {
+void Journal(const Life& life, const char* event, const nlohmann::ordered_json& fields) {
   nlohmann::ordered_json line = {{"event", event}, {"time", UtcNow()}, {"epoch", life.epoch()}};
   line.update(fields);
   (void)life.directory().Journal(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -67,22 +66,17 @@ Status RunWriter::Own() {
   LifeOptions options;
   options.dir = directory_;
   options.name = "main";
-  options.self = ThisProcess(claim_);
+  options.self = self_ = ThisProcess(claim_);
   options.ask_slurm = [](const Identity&) { return HolderInSlurm::kUnknown; };
   options.say = [this](const std::string& line) { log_.Info(line); };
   CAIRN_ASSIGN_OR_RETURN(life_, Life::Begin(options));
-  Journal(*life_, "life",
-          {{"job", options.self.job},
-           {"step", options.self.step},
-           {"restart", options.self.restart},
-           {"node", options.self.node}});
   return OkStatus();
 }
 
 Status RunWriter::Leave() {
   Abandon();
   if (!life_) return OkStatus();
-  Journal(*life_, "closed");
+  if (newest_step_ >= 0) Journal(*life_, "closed", {{"why", "its owner gave the directory back"}});
   const Status left = life_->End();
   life_.reset();
   parent_.reset();
@@ -147,6 +141,16 @@ Result<std::string> RunWriter::TryCommit(WrittenParts written) {
   CAIRN_ASSIGN_OR_RETURN(
       manifest, cairn::Commit(life_->directory(), *attempt_, index, written.blobs, std::move(manifest)));
   std::string name = attempt_->name.ToString();
+  if (newest_step_ < 0) {  // how many ranks it has is known only now
+    Journal(*life_, "life",
+            {{"time", self_.started},
+             {"job", self_.job},
+             {"step", self_.step},
+             {"restart", self_.restart},
+             {"node", self_.node},
+             {"world_size", written.world_size}});
+    if (!parent_->empty()) Journal(*life_, "restore", {{"checkpoint", *parent_}});
+  }
   if (!written.tag.empty()) {
     const Status tagged = SetTag(life_->directory(), written.tag, name);
     if (!tagged.ok())

@@ -64,6 +64,7 @@ class RunWriter {
   const std::string directory_;
   const std::string claim_;  // marks the epochs that are ours
   Log log_;
+  Identity self_;                      // life_'s
   std::unique_ptr<Life> life_;         // nothing between two of them
   std::optional<std::string> parent_;  // of life_, once published
   int64_t newest_step_ = -1;           // that life_ has committed

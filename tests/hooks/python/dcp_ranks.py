@@ -13,7 +13,7 @@ import torch.distributed.checkpoint as torch_dcp
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 import cairn.torch
@@ -53,12 +53,16 @@ def check(tensors):
         assert value.dtype == WAYS[name][1] and torch.equal(value, whole(name)), (name, value)
 
 
-def trained():
-    """A sharded module and its optimizer after a step, as all numbers of ranks have it."""
+def trained(flat=False):
+    """A sharded module and its optimizer after a step, as all numbers of ranks have it. flat: by FSDP1."""
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(6, 10), nn.Tanh(), nn.Linear(10, 3, bias=False))
-    fully_shard(model[0])
-    fully_shard(model)
+    if flat:
+        model[0] = FullyShardedDataParallel(model[0], use_orig_params=True, device_id=torch.device("cpu"))
+        model[2] = FullyShardedDataParallel(model[2], use_orig_params=True, device_id=torch.device("cpu"))
+    else:
+        fully_shard(model[0])
+        fully_shard(model)
     optimizer = torch.optim.AdamW([{"params": model[0].parameters(), "lr": 0.5}, {"params": model[2].parameters()}], lr=0.25)
     model(torch.ones(4, 6)).square().sum().backward()
     optimizer.step()
@@ -70,6 +74,14 @@ def full(tree):
     if isinstance(tree, dict):
         return {key: full(value) for key, value in tree.items()}
     return tree.full_tensor().clone() if hasattr(tree, "full_tensor") else tree.clone() if isinstance(tree, torch.Tensor) else tree
+
+
+def clear(tree):
+    for value in tree.values():
+        if isinstance(value, dict):
+            clear(value)
+        elif isinstance(value, torch.Tensor):
+            value.zero_()
 
 
 def expect_equal(one, other, where=""):
@@ -109,6 +121,8 @@ def save(folder):
     saved.result()
     if dist.get_rank() == 0:
         torch.save(expected, folder / "expected.pt")
+
+    torch_dcp.save(dict(zip(("model", "optim"), get_state_dict(*trained(flat=True)))), storage_writer=StorageWriter(folder / "flat"))
 
     writer = StorageWriter(folder / "run")
     refused(lambda: torch_dcp.save({"tensors": tensors}, storage_writer=writer, planner=FailingPlanner()), "rank 2 has no memory left")
@@ -154,6 +168,9 @@ def load(folder):
     cairn.torch.checkpoint.load(sharded, checkpoint_id=f"{folder / 'run'}@20")
     set_state_dict(model, optimizer, model_state_dict=sharded["model"], optim_state_dict=sharded["optim"])
     expect_equal(full(dict(zip(("model", "optim"), get_state_dict(model, optimizer)))), torch.load(folder / "expected.pt", weights_only=True))
+    clear(sharded)
+    torch_dcp.load(sharded, storage_reader=StorageReader(folder / "flat"))
+    expect_equal(full(sharded), torch.load(folder / "expected.pt", weights_only=True))
 
 
 if __name__ == "__main__":

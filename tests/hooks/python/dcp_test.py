@@ -1,4 +1,5 @@
 """torch.distributed.checkpoint with Cairn's storage: without srun, with and without a process group."""
+import contextlib
 import dataclasses
 import glob
 import json
@@ -151,6 +152,11 @@ class DcpTest(unittest.TestCase):
         with self.assertRaisesRegex(torch_dcp.CheckpointException, "z is of torch.complex128"):
             self.save({"z": torch.zeros(2, dtype=torch.complex128)})
         self.assertEqual(self.listing(), [])
+        for cached in (False, True):  # the first save of such a planner makes its plans
+            with self.assertRaisesRegex(torch_dcp.CheckpointException, "has enable_plan_caching") if cached else contextlib.nullcontext():
+                torch_dcp.save({"x": torch.zeros(2)}, storage_writer=StorageWriter(self.run_directory, step=1),
+                               planner=torch_dcp.DefaultSavePlanner(enable_plan_caching=True))
+        self.assertEqual(self.steps(), [(1,)])
         self.save({"odd": Opaque()}, codec=OpaqueCodec)
         self.assertEqual(self.load({"odd": None}, codec=OpaqueCodec)["odd"], Opaque())
 

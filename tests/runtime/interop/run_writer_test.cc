@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "runtime/catalog/checkpoints.h"
+#include "runtime/catalog/lives.h"
 #include "runtime/catalog/marks.h"
 #include "runtime/catalog/verify.h"
 #include "runtime/formats/names.h"
@@ -75,6 +76,11 @@ TEST(RunWriter, MakesACheckpointAsAnyOther) {
   EXPECT_EQ((*source)->checkpoint().blobs.items[0].by_rank[0], "here");
   EXPECT_THAT(*ReadTags(dir), ElementsAre(std::pair<const std::string, std::string>("best", *saved.name)));
   ASSERT_TRUE((*writer)->Close().ok());
+  const std::vector<LifeStory> lives = *ReadLives(dir);
+  ASSERT_EQ(lives.size(), 1u);
+  EXPECT_EQ(lives[0].ranks, 2);
+  EXPECT_EQ(lives[0].last_saved_step, 7);
+  EXPECT_EQ(lives[0].why, "its owner gave the directory back");
   // Nobody has to wait for an owner that has left.
   EXPECT_TRUE(RunWriter::Open(tmp / "run").ok());
 }
@@ -100,13 +106,15 @@ TEST(RunWriter, GoesOnFromTheNewestOfAnEarlierStep) {
 TEST(RunWriter, GivesUpWhatWasBegunForWhatIsBegunNext) {
   const TempDir tmp;
   auto writer = *RunWriter::Open(tmp / "run");
-  const std::string folder = *writer->Begin(1);
-  const std::vector<Index> parts{*WriteRows(folder, 1, 0, 4)};
-  ASSERT_TRUE(SaveMatrix(*writer, 2).name.ok());
-  EXPECT_FALSE(fs::exists(folder));
-  const auto late = writer->Commit({folder, 1, parts, {}, "", {}});
+  const std::string slow = *writer->Begin(1);
+  const std::vector<Index> of_slow{*WriteRows(slow, 1, 0, 4)};
+  const std::string next = *writer->Begin(2);
+  EXPECT_FALSE(fs::exists(slow));
+  const auto late = writer->Commit({slow, 1, of_slow, {}, "", {}});
   EXPECT_EQ(late.status().code(), Code::kInvalid);
   EXPECT_THAT(late.status().message(), HasSubstr("was given up, since another checkpoint was begun"));
+  const std::vector<Index> of_next{*WriteRows(next, 1, 0, 4)};
+  EXPECT_TRUE(writer->Commit({next, 1, of_next, {}, "", {}}).ok());
   const std::string last = *writer->Begin(3);
   ASSERT_TRUE(writer->Close().ok());
   EXPECT_FALSE(fs::exists(last));

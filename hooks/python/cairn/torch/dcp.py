@@ -117,12 +117,16 @@ class StorageWriter(torch_dcp.StorageWriter):
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future:
         place: _Place = plan.storage_data
-        results = [WriteResult(item.index, len(data), data) for item in plan.items if item.type == WriteItemType.BYTE_IO
-                   for data in [self._encoded(item, planner)]]
+        results = []
+        for item in plan.items:
+            if item.type == WriteItemType.BYTE_IO:
+                data = self._encoded(item, planner)
+                results.append(WriteResult(item.index, len(data), data))
         for j, items in enumerate(_files(plan.items)):
             record = _write_file(place.folder, 1 + place.rank + j * place.world_size, items, planner)
-            results += [WriteResult(item.index, item.tensor_data.chunk.sizes.numel() * item.tensor_data.properties.dtype.itemsize, None) for item in items]
-            results.append(WriteResult(items[0].index, 0, _Record(record)))
+            for item in items:
+                size = item.tensor_data.chunk.sizes.numel() * item.tensor_data.properties.dtype.itemsize
+                results.append(WriteResult(item.index, size, _Record(record) if item is items[0] else None))
         return _done(results)
 
     def _encoded(self, item: WriteItem, planner: SavePlanner) -> bytes:
