@@ -29,6 +29,7 @@ Result<RunInfo> ReadRun(const std::string& path) {
     JsonFields origin(fields.Object("origin"), path + ", origin");
     info.origin = Origin{origin.String("format"), origin.String("path"), origin.String("run_id"),
                          origin.String("checkpoint")};
+    if (members["origin"].contains("only")) info.origin->only = origin.String("only");
     CAIRN_RETURN_IF_ERROR(fields.status());
     CAIRN_RETURN_IF_ERROR(origin.status());
   }
@@ -49,6 +50,7 @@ Result<RunDirectory> RunDirectory::Open(const std::string& path, const std::stri
                            {"path", origin->path},
                            {"run_id", origin->run_id},
                            {"checkpoint", origin->checkpoint}};
+      if (!origin->only.empty()) members["origin"]["only"] = origin->only;
     }
     CAIRN_ASSIGN_OR_RETURN(const std::string text, SealJson(kKind, members));
     const Status made = CreateExclusive(run, text, mode);

@@ -15,12 +15,13 @@
 
 namespace cairn {
 
-// From what a run was made, when its first checkpoint is not its own: a fork or an import.
+// From what a run was made, when its first state is not its own: a fork, an import, or a run that began by --checkpoint-from.
 struct Origin {
   std::string format;      // "cairn", "dcp", "hf", "safetensors"
   std::string path;        // absolute, of that run's directory, or of the file or folder
-  std::string run_id;      // of a fork: of that run; else ""
-  std::string checkpoint;  // of a fork: its name; else ""
+  std::string run_id;      // of another run: its id; else ""
+  std::string checkpoint;  // of another run: its name; else ""
+  std::string only = {};   // patterns of what is taken of it, by commas; "" = all
 
   friend bool operator==(const Origin&, const Origin&) = default;
 };

@@ -10,9 +10,8 @@
 #include "runtime/command/progress_bar.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/text.h"
-#include "runtime/interop/dcp.h"
+#include "runtime/interop/foreign.h"
 #include "runtime/interop/new_run.h"
-#include "runtime/interop/safetensors_file.h"
 #include "runtime/staging/memory_room.h"
 #include "runtime/version.h"
 
@@ -31,8 +30,7 @@ Result<int> Import(const ImportRequest& request, bool json) {
   std::error_code error;
   const std::string path = fs::absolute(request.source, error).lexically_normal();
   if (error) return Status::FromErrno(error.value(), "find " + request.source);
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<ArraySource> source,
-                         request.from == "dcp" ? OpenDcp(path) : OpenSafetensors(path));
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<StoredSource> source, OpenForeign(request.from, path));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<NamedArray> arrays, ApplyNames(names, source->arrays()));
   NewRun run;
   run.path = request.dir;

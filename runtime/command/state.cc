@@ -3,9 +3,7 @@
 #include <filesystem>
 
 #include "runtime/catalog/target.h"
-#include "runtime/formats/names.h"
-#include "runtime/interop/dcp.h"
-#include "runtime/interop/safetensors_file.h"
+#include "runtime/interop/foreign.h"
 
 namespace cairn {
 
@@ -20,12 +18,8 @@ Result<State> OpenState(const std::string& text) {
   std::error_code error;
   const fs::path path = fs::absolute(text, error).lexically_normal();
   if (error) return Status::FromErrno(error.value(), "find " + text);
-  const bool is_foreign_folder = fs::is_directory(path, error) && !fs::exists(path / names::kRun, error) &&
-                                 !fs::exists(path / names::kManifest, error);
-  if (fs::is_regular_file(path, error) || is_foreign_folder) {
-    const bool is_dcp = fs::exists(path / kDcpMetadata, error);
-    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<ArraySource> source,
-                           is_dcp ? OpenDcp(path) : OpenSafetensors(path));
+  if (const std::string format = ForeignFormat(path); !format.empty()) {
+    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<ArraySource> source, OpenForeign(format, path));
     return State{path, std::move(source)};
   }
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointSource> source, OpenCheckpoint(text));

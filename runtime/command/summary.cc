@@ -33,8 +33,9 @@ std::vector<std::string> TagsOf(const Checkpoint& checkpoint, const Pointers& po
 std::string OriginText(const RunInfo& run) {
   if (!run.origin) return "";
   const Origin& origin = *run.origin;
-  if (!origin.checkpoint.empty()) return "forked from " + origin.path + "@" + origin.checkpoint;
-  return "imported from " + origin.path + " (" + origin.format + ")";
+  const std::string part = origin.only.empty() ? "" : ", " + origin.only + " alone";
+  if (!origin.checkpoint.empty()) return "forked from " + origin.path + "@" + origin.checkpoint + part;
+  return "imported from " + origin.path + " (" + origin.format + ")" + part;
 }
 
 Json RunJson(const RunInfo& run) {
@@ -44,7 +45,8 @@ Json RunJson(const RunInfo& run) {
     origin = {{"format", run.origin->format},
               {"path", run.origin->path},
               {"run_id", if_any(run.origin->run_id)},
-              {"checkpoint", if_any(run.origin->checkpoint)}};
+              {"checkpoint", if_any(run.origin->checkpoint)},
+              {"only", if_any(run.origin->only)}};
   }
   return {{"id", run.id}, {"name", run.name}, {"created", run.created}, {"origin", std::move(origin)}};
 }

@@ -31,7 +31,7 @@ std::vector<std::string> Flags(const Checkpoint& checkpoint, const Pointers& poi
 // "", or "forked from /x/run7@step-…", "imported from /x/model (dcp)".
 std::string OriginText(const RunInfo& run);
 
-// {"id", "name", "created", "origin"}; the last is null, or {"format", "path", "run_id", "checkpoint"} (the last two null for an import).
+// {"id", "name", "created", "origin"}; the last is null, or {"format", "path", "run_id", "checkpoint", "only"} (the third and fourth null for a foreign state, the last for all of it).
 nlohmann::ordered_json RunJson(const RunInfo& run);
 
 // {"val_loss=0.25", …}

@@ -1,15 +1,22 @@
-// The part of the C interface that reads a committed checkpoint, over CheckpointSource.
+// The part of the C interface that reads a committed checkpoint, or a foreign state.
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <string>
 
 #include "runtime/abi_guard.h"
 #include "runtime/catalog/target.h"
 #include "runtime/include/cairn/cairn.h"
 #include "runtime/interop/checkpoint_source.h"
+#include "runtime/interop/foreign.h"
 
 struct cairn_checkpoint {
-  std::unique_ptr<cairn::CheckpointSource> source;
+  std::unique_ptr<cairn::ArraySource> source;
+  std::string path;
+  // Of a foreign state zeros, and none.
+  cairn::Manifest manifest;
+  cairn::Blobs blobs;
 };
 
 namespace {
@@ -22,6 +29,21 @@ using cairn::Result;
 using cairn::Status;
 using cairn::abi::Guard;
 using cairn::abi::Report;
+
+Result<cairn_checkpoint> Open(const std::string& target) {
+  std::error_code error;
+  const std::string path = std::filesystem::absolute(target, error).lexically_normal();
+  if (const std::string format = cairn::ForeignFormat(path); !error && !format.empty()) {
+    CAIRN_ASSIGN_OR_RETURN(auto source, cairn::OpenForeign(format, path));
+    return cairn_checkpoint{std::move(source), path, {}, {}};
+  }
+  CAIRN_ASSIGN_OR_RETURN(const cairn::Chosen chosen, cairn::ChooseCheckpoint(target));
+  CAIRN_ASSIGN_OR_RETURN(auto source, cairn::CheckpointSource::Open(chosen.dir, chosen.checkpoint.name));
+  const cairn::LoadedCheckpoint& loaded = source->checkpoint();
+  cairn_checkpoint opened{nullptr, loaded.path, loaded.manifest, loaded.blobs};
+  opened.source = std::move(source);
+  return opened;
+}
 
 Result<const ArraySpec*> ArrayOf(const cairn_checkpoint* checkpoint, int index) {
   if (checkpoint == nullptr) return Status(Code::kInvalid, "checkpoint is NULL");
@@ -48,11 +70,9 @@ CAIRN_API int cairn_checkpoint_open(const char* target, cairn_checkpoint** check
     if (checkpoint == nullptr) return Report({Code::kInvalid, "cairn_checkpoint_open: checkpoint is NULL"});
     *checkpoint = nullptr;
     if (target == nullptr) return Report({Code::kInvalid, "cairn_checkpoint_open: target is NULL"});
-    auto chosen = cairn::ChooseCheckpoint(target);
-    if (!chosen.ok()) return Report(chosen.status());
-    auto source = cairn::CheckpointSource::Open(chosen->dir, chosen->checkpoint.name);
-    if (!source.ok()) return Report(source.status());
-    *checkpoint = new cairn_checkpoint{*std::move(source)};
+    auto opened = Open(target);
+    if (!opened.ok()) return Report(opened.status());
+    *checkpoint = new cairn_checkpoint(*std::move(opened));
     return CAIRN_OK + 0;
   });
 }
@@ -63,11 +83,10 @@ CAIRN_API int cairn_checkpoint_describe(const cairn_checkpoint* checkpoint, cair
       return Report({Code::kInvalid,
                      "cairn_checkpoint_describe: NULL, or struct_size is not sizeof(cairn_checkpoint_info)"});
     }
-    const cairn::LoadedCheckpoint& loaded = checkpoint->source->checkpoint();
-    info->path = loaded.path.c_str();
-    info->step = loaded.manifest.step;
-    info->label = loaded.manifest.label;
-    info->world_size = static_cast<int>(loaded.manifest.world_size);
+    info->path = checkpoint->path.c_str();
+    info->step = checkpoint->manifest.step;
+    info->label = checkpoint->manifest.label;
+    info->world_size = static_cast<int>(checkpoint->manifest.world_size);
     info->array_count = static_cast<int>(checkpoint->source->arrays().size());
     return CAIRN_OK + 0;
   });
@@ -133,7 +152,7 @@ CAIRN_API int cairn_checkpoint_blob(const cairn_checkpoint* checkpoint, const ch
       return Report({Code::kInvalid, "cairn_checkpoint_blob: checkpoint, name, data or size is NULL"});
     *data = nullptr;
     *size = 0;
-    for (const cairn::BlobItem& blob : checkpoint->source->checkpoint().blobs.items) {
+    for (const cairn::BlobItem& blob : checkpoint->blobs.items) {
       if (blob.name != name) continue;
       const auto rank = static_cast<size_t>(member);
       if (member < 0 || rank >= blob.by_rank.size() || !blob.by_rank[rank]) break;

@@ -11,6 +11,7 @@
 #include "runtime/interop/array_source.h"
 #include "runtime/interop/export.h"
 #include "runtime/interop/name_map.h"
+#include "runtime/interop/stored_source.h"
 
 namespace cairn {
 
@@ -18,7 +19,7 @@ inline constexpr std::string_view kDcpMetadata = ".metadata";
 
 // Its tensors; objects that are no tensors are others(). DCP has no checksums: damage inside a tensor's bytes cannot be told. Errors as
 // DecodeDcpMetadata's, with the file's path.
-Result<std::unique_ptr<ArraySource>> OpenDcp(const std::string& folder);
+Result<std::unique_ptr<StoredSource>> OpenDcp(const std::string& folder);
 
 // A folder that torch.distributed.checkpoint.load reads: a new file is begun after each `file_limit` bytes.
 Result<Exported> ExportDcp(ArraySource& source, std::span<const NamedArray> arrays, const std::string& path,

@@ -4,7 +4,6 @@
 
 #include "runtime/interop/dcp.h"
 #include "runtime/interop/dcp_metadata.h"
-#include "runtime/interop/stored_source.h"
 #include "runtime/interop/zip.h"
 #include "runtime/io/file.h"
 
@@ -91,7 +90,7 @@ Result<StoredBox> Locate(DcpFiles& files, const DcpTensor& tensor, const DcpChun
 
 }  // namespace
 
-Result<std::unique_ptr<ArraySource>> OpenDcp(const std::string& folder) {
+Result<std::unique_ptr<StoredSource>> OpenDcp(const std::string& folder) {
   const std::string path = folder + "/" + std::string(kDcpMetadata);
   CAIRN_ASSIGN_OR_RETURN(std::string bytes, ReadAll(path, kMaxMetadataBytes));
   const Result<DcpMetadata> metadata = DecodeDcpMetadata(std::move(bytes));
@@ -109,10 +108,8 @@ Result<std::unique_ptr<ArraySource>> OpenDcp(const std::string& folder) {
       boxes.push_back(std::move(box));
     }
   }
-  auto source = StoredSource::Make(folder, std::move(arrays), std::move(files).paths(), std::move(boxes),
-                                   metadata->objects);
-  if (!source.ok()) return source.status();
-  return std::unique_ptr<ArraySource>(*std::move(source));
+  return StoredSource::Make(folder, std::move(arrays), std::move(files).paths(), std::move(boxes),
+                            metadata->objects);
 }
 
 }  // namespace cairn

@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kHuggingFaceIndex = "model.safetensors.index.json";
-
 // Which arrays go into which file, in their order.
 std::vector<std::span<const NamedArray>> Divide(const ArraySource& source, std::span<const NamedArray> arrays,
                                                 uint64_t file_limit) {

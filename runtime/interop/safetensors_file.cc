@@ -4,10 +4,11 @@
 
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "runtime/formats/shard.h"
-#include "runtime/interop/stored_source.h"
 #include "runtime/io/file.h"
 #include "runtime/staging/strided_copy.h"
 
@@ -16,16 +17,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<std::vector<std::string>> FilesOf(const std::string& path) {
+constexpr uint64_t kMaxIndexBytes = 256 << 20;
+
+// The files of a state, and which tensors must be in which of them: tensor → file; none where nothing says so.
+struct Contents {
+  std::vector<std::string> files;
+  std::map<std::string, std::string> file_of;
+};
+
+Result<Contents> ReadHuggingFaceIndex(const std::string& folder) {
+  const std::string path = folder + "/" + std::string(kHuggingFaceIndex);
+  CAIRN_ASSIGN_OR_RETURN(const std::string text, ReadAll(path, kMaxIndexBytes));
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto map = json.is_object() ? json.find("weight_map") : json.end();
+  if (map == json.end() || !map->is_object() || map->empty())
+    return Status(Code::kDamage, path + ": is no JSON object with a \"weight_map\" of tensors and files");
+  Contents contents;
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : map->items()) {
+    if (!file.is_string() || file.get_ref<const std::string&>().find('/') != std::string::npos)
+      return Status(Code::kDamage, path + ": \"" + tensor + "\" is in no file of this folder");
+    contents.file_of[tensor] = folder + "/" + file.get<std::string>();
+    files.insert(contents.file_of[tensor]);
+  }
+  contents.files.assign(files.begin(), files.end());
+  return contents;
+}
+
+Result<Contents> ContentsOf(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return std::vector<std::string>{path};
+  if (!fs::is_directory(path, error)) return Contents{{path}, {}};
+  if (fs::exists(path + "/" + std::string(kHuggingFaceIndex), error)) return ReadHuggingFaceIndex(path);
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> entries, ListDirectory(path));
   std::vector<std::string> files;
   for (const std::string& entry : entries) {
     if (entry.ends_with(".safetensors") && !entry.starts_with('.')) files.push_back(path + "/" + entry);
   }
   if (files.empty()) return Status(Code::kNotFound, path + " holds no *.safetensors file");
-  return files;
+  return Contents{std::move(files), {}};
 }
 
 Result<ParsedShard> ReadHeader(const std::string& path) {
@@ -45,8 +74,9 @@ Result<ParsedShard> ReadHeader(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<ArraySource>> OpenSafetensors(const std::string& path) {
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(path));
+Result<std::unique_ptr<StoredSource>> OpenSafetensors(const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(Contents contents, ContentsOf(path));
+  const std::vector<std::string>& files = contents.files;
   std::vector<ArraySpec> arrays;
   std::vector<StoredBox> boxes;
   std::map<std::string, uint32_t> known;
@@ -54,6 +84,9 @@ Result<std::unique_ptr<ArraySource>> OpenSafetensors(const std::string& path) {
     CAIRN_ASSIGN_OR_RETURN(const ParsedShard shard, ReadHeader(files[f]));
     for (const ParsedShard::Entry& entry : shard.entries) {
       const ShardTensor& tensor = entry.tensor;
+      if (const auto it = contents.file_of.find(tensor.fqn);
+          it != contents.file_of.end() && it->second == files[f])
+        contents.file_of.erase(it);
       const auto [it, fresh] = known.emplace(tensor.fqn, arrays.size());
       if (fresh) arrays.push_back({tensor.fqn, tensor.dtype, false, Dims::Filled(tensor.box.rank(), 0)});
       ArraySpec& array = arrays[it->second];
@@ -70,9 +103,12 @@ Result<std::unique_ptr<ArraySource>> OpenSafetensors(const std::string& path) {
       }
     }
   }
-  auto source = StoredSource::Make(path, std::move(arrays), files, std::move(boxes));
-  if (!source.ok()) return source.status();
-  return std::unique_ptr<ArraySource>(*std::move(source));
+  if (!contents.file_of.empty()) {
+    const auto& [tensor, file] = *contents.file_of.begin();
+    return Status(Code::kDamage, file + ": does not hold \"" + tensor + "\", which " +
+                                     std::string(kHuggingFaceIndex) + " says is there");
+  }
+  return StoredSource::Make(path, std::move(arrays), files, std::move(boxes));
 }
 
 Result<uint64_t> WriteSafetensors(ArraySource& source, std::span<const NamedArray> arrays,

@@ -7,10 +7,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "planner/base/status.h"
 #include "runtime/interop/array_source.h"
 #include "runtime/interop/name_map.h"
+#include "runtime/interop/stored_source.h"
 
 namespace cairn {
 
@@ -18,9 +20,13 @@ namespace cairn {
 Result<uint64_t> WriteSafetensors(ArraySource& source, std::span<const NamedArray> arrays,
                                   const std::string& path, const std::function<void(uint64_t bytes)>& wrote);
 
-// Opens one file, or all *.safetensors of a folder as one state: whole arrays, or shards with PyTorch's sharding information. kDamage, naming the
-// file, for a file that is malformed, and for shards that do not fit or leave a hole. kNotFound where there is no such file.
-Result<std::unique_ptr<ArraySource>> OpenSafetensors(const std::string& path);
+// What Hugging Face's libraries write beside a state of several files: which tensor is in which of them.
+inline constexpr std::string_view kHuggingFaceIndex = "model.safetensors.index.json";
+
+// Opens one file, or a folder's files as one state: those that kHuggingFaceIndex names, else all *.safetensors. They hold whole arrays, or shards with
+// PyTorch's sharding information. kDamage, naming the file, for a file that is malformed, for shards that do not fit or leave a hole, and for
+// what is not where the index says. kNotFound where there is no such file.
+Result<std::unique_ptr<StoredSource>> OpenSafetensors(const std::string& path);
 
 }  // namespace cairn
 

@@ -57,6 +57,26 @@ Result<std::unique_ptr<StoredSource>> StoredSource::Make(const std::string& wher
   return source;
 }
 
+Result<SavedLayout> StoredSource::Layout() const {
+  SavedLayout saved;
+  saved.arrays = arrays_;
+  for (uint32_t i = 0; i < arrays_.size(); ++i) {
+    const int64_t element_bytes = DTypeBytes(arrays_[i].dtype);
+    for (const StoredBox& from : boxes_[i]) {
+      const Dims dense = DenseStrides(from.box.extent, element_bytes);
+      for (int d = 0; d < dense.size(); ++d) {
+        if (from.box.extent[d] > 1 && from.stride_bytes[d] != dense[d]) {
+          return Status(Code::kMismatch, files_[from.file] + ": array \"" + arrays_[i].name +
+                                             "\" is not stored row by row (channels_last, or transposed); "
+                                             "`cairn import` makes a run of such a state");
+        }
+      }
+      saved.boxes.push_back({i, from.file, from.offset, from.box});
+    }
+  }
+  return saved;
+}
+
 Result<int> StoredSource::Open(uint32_t file) {
   if (file != open_file_) {
     CAIRN_ASSIGN_OR_RETURN(fd_, OpenFile(files_[file], O_RDONLY));

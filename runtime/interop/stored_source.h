@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/box_index.h"
+#include "planner/saved_layout.h"
 #include "runtime/interop/array_source.h"
 #include "runtime/io/fd.h"
 
@@ -34,6 +35,11 @@ class StoredSource : public ArraySource {
   const std::vector<ArraySpec>& arrays() const override { return arrays_; }
   std::vector<std::string> others() const override { return others_; }
   Status Read(uint32_t array, const Box& box, std::span<std::byte> out) override;
+
+  // For a load plan: where all boxes lie, and the paths that SavedBox::file counts. kMismatch, naming the array, for one that is not stored row by
+  // row (channels_last, transposed).
+  Result<SavedLayout> Layout() const;
+  const std::vector<std::string>& files() const { return files_; }
 
  private:
   StoredSource() = default;

@@ -1,4 +1,4 @@
-// BlockReader: the verified blocks of one file of a checkpoint. One thread.
+// BlockReader: the blocks of one file of a checkpoint, verified if it has sums. One thread.
 #ifndef CAIRN_RUNTIME_RESTORE_BLOCK_READER_H_
 #define CAIRN_RUNTIME_RESTORE_BLOCK_READER_H_
 
@@ -43,15 +43,16 @@ class BlockReader {
   BlockReader(const SourceFile& file, const LoadOptions& options, LoadStats& stats)
       : file_(file), options_(options), stats_(stats) {}
 
-  // Opens the file and its sums; errors as ExecuteLoad.
+  // Opens the file, and its sums if it has any; errors as ExecuteLoad.
   Status Open();
 
-  // The verified bytes of a block: in `room` (of a whole block, aligned for O_DIRECT), each where it lies in the block, and those of `diversions`
+  // The bytes of a block: in `room` (of a whole block, aligned for O_DIRECT), each where it lies in the block, and those of `diversions`
   // where these say (in order, disjoint, inside the block). kInternal when the file has no such block.
   Result<std::span<const std::byte>> ReadBlock(uint64_t block, std::span<std::byte> room,
                                                std::span<const Diversion> diversions = {});
 
  private:
+  bool has_sums() const { return !file_.sums_path.empty(); }
   Status OpenDurable();
   Result<UniqueFd> OpenOnce(const std::string& path) const;
   Result<Hash128> ReadParts(const UniqueFd& fd, uint64_t block, const std::string& path);

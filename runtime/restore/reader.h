@@ -1,6 +1,7 @@
 // ExecuteLoad: carries out one rank's LoadPlan: reads, verifies, copies into the program's memory.
 //
-//   1. Per file, its sums are read and compared with the root that the index gives.
+//   1. Per file, its sums are read and compared with the root that the index gives. A file without sums is not Cairn's: its bytes are taken as
+//      they are read.
 //   2. The plan's ranges are walked block by block (4 MiB from the file's start). Each block that a range
 //      touches is read once, whole, hashed and compared; a block that differs is read again past the page cache, and only then is it damage.
 //   3. What the ranges want of the block is copied out while the block is still in the CPU's cache.
@@ -29,7 +30,7 @@ namespace cairn {
 // these.
 struct SourceFile {
   std::string path;
-  std::string sums_path;
+  std::string sums_path;  // "" = there are none
   uint64_t size_bytes = 0;
   Hash128 sums_root;
   std::string
@@ -52,10 +53,10 @@ struct LoadOptions {
 };
 
 struct LoadStats {
-  uint64_t needed_bytes = 0;  // as the plan counts them
-  uint64_t read_bytes = 0;    // of shards, whole blocks, second reads included; sums apart
-  uint64_t near_bytes = 0;    // of these, from copies near by
-  uint64_t blocks_verified = 0;
+  uint64_t needed_bytes = 0;     // as the plan counts them
+  uint64_t read_bytes = 0;       // of shards, whole blocks, second reads included; sums apart
+  uint64_t near_bytes = 0;       // of these, from copies near by
+  uint64_t blocks_verified = 0;  // none of files without sums
   uint64_t blocks_read_twice = 0;
   double seconds = 0;
 };

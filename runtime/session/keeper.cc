@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "runtime/catalog/marks.h"
-#include "runtime/catalog/target.h"
 #include "runtime/formats/names.h"
 #include "runtime/formats/sums.h"
 #include "runtime/io/random.h"
 #include "runtime/session/directory_room.h"
 #include "runtime/session/metrics.h"
+#include "runtime/session/starting_point.h"
 #include "runtime/version.h"
 
 namespace cairn {
@@ -27,9 +27,8 @@ Result<std::optional<Origin>> Keeper::OriginOfNewRun() const {
   const bool start_over = settings.resume == Resume::kNever && boot_.first_life;
   if (settings.from.empty() || start_over || RunDirectory::OpenExisting(settings.dir).ok())
     return std::optional<Origin>();
-  const auto chosen = ChooseCheckpoint(settings.from);
-  if (!chosen.ok()) return chosen.status().Annotate("--checkpoint-from=" + settings.from);
-  return std::optional<Origin>({"cairn", chosen->dir.path(), chosen->dir.info().id, chosen->checkpoint.name});
+  CAIRN_ASSIGN_OR_RETURN(Origin origin, FindOrigin(settings.from));
+  return std::optional<Origin>(std::move(origin));
 }
 
 Status Keeper::Own() {

@@ -112,6 +112,22 @@ std::vector<std::vector<uint32_t>> ReadersOf(const std::vector<ShardRecord>& fil
   return readers;
 }
 
+std::vector<SourceFile> FilesOf(const Order& order, const Order& foreign, const NearCopies& near,
+                                const std::vector<ShardRecord>& records) {
+  std::vector<SourceFile> files;
+  for (const ShardRecord& file : records) {
+    if (foreign.path == order.path) {
+      files.push_back({foreign.files[files.size()], "", file.bytes, {}, ""});
+      continue;
+    }
+    const auto copy = near.here.find(file.number);
+    files.push_back({order.path + "/" + names::Shard(file.number),
+                     order.path + "/" + names::Sums(file.number), file.bytes, file.sums_root,
+                     copy == near.here.end() ? "" : copy->second});
+  }
+  return files;
+}
+
 Layout OnlyRank(const Layout& layout, uint32_t rank) {
   return {layout.world_size, layout.arrays, LayoutIndex(layout).PiecesOf(rank), {}};
 }
@@ -154,14 +170,15 @@ Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, Load
 
 // The leader has just read this file: where it is not to be seen, another client's attribute cache is behind. And only what a second read
 // reproduces is damage.
-Result<Index> ReadIndex(const std::string& path, const Hash128& hash) {
-  const std::string file = path + "/" + std::string(names::kIndex);
+Result<Index> ReadIndex(const Order& order, const Order& foreign) {
+  if (foreign.path == order.path) return DecodeIndex(foreign.state);
+  const std::string file = order.path + "/" + std::string(names::kIndex);
   const auto deadline = std::chrono::steady_clock::now() + LoadOptions().attribute_cache_bound;
   for (;;) {
-    auto index = ReadIndexOnce(file, hash);
+    auto index = ReadIndexOnce(file, order.index_hash);
     if (!index.ok() && index.status().code() == Code::kDamage) {
       DropCached(file);
-      return ReadIndexOnce(file, hash);
+      return ReadIndexOnce(file, order.index_hash);
     }
     if (index.ok() || index.status().code() != Code::kNotFound || std::chrono::steady_clock::now() > deadline)
       return index;
@@ -169,9 +186,10 @@ Result<Index> ReadIndex(const std::string& path, const Hash128& hash) {
   }
 }
 
-Result<LoadStats> LoadShare(const Order& order, const NearCopies& near, const State& state, Items& items,
-                            LoadPlanner* planner, const ExchangeLinks& links) {
-  CAIRN_ASSIGN_OR_RETURN(const Index index, ReadIndex(order.path, order.index_hash));
+Result<LoadStats> LoadShare(const Order& order, const Order& foreign, const NearCopies& near,
+                            const State& state, Items& items, LoadPlanner* planner,
+                            const ExchangeLinks& links) {
+  CAIRN_ASSIGN_OR_RETURN(const Index index, ReadIndex(order, foreign));
   const auto rank = static_cast<uint32_t>(links.self.rank);
   CAIRN_ASSIGN_OR_RETURN(Loading loading, FindArrays(order, index.saved, state, items, rank));
   CAIRN_ASSIGN_OR_RETURN(const SavedIndex saved, SavedIndex::Make(index.saved));
@@ -187,14 +205,9 @@ Result<LoadStats> LoadShare(const Order& order, const NearCopies& near, const St
   }
   CAIRN_ASSIGN_OR_RETURN(const std::vector<Destination> destinations,
                          FindDestinations(plan, loading, items, planner != nullptr ? &planned : nullptr));
-  std::vector<SourceFile> files;
-  for (const ShardRecord& file : index.files) {
-    const auto copy = near.here.find(file.number);
-    files.push_back({order.path + "/" + names::Shard(file.number),
-                     order.path + "/" + names::Sums(file.number), file.bytes, file.sums_root,
-                     copy == near.here.end() ? "" : copy->second});
-  }
-  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, ExecuteExchange(plan, files, destinations, links));
+  CAIRN_ASSIGN_OR_RETURN(
+      const LoadStats stats,
+      ExecuteExchange(plan, FilesOf(order, foreign, near, index.files), destinations, links));
   if (planner != nullptr) CAIRN_RETURN_IF_ERROR(planner->Commit());
   for (TableLoad& table : loading.tables) CAIRN_RETURN_IF_ERROR(table.Finish(links));
   return stats;

@@ -69,6 +69,18 @@ Status CheckMatchOptions(const MatchOptions& options) {
   return OkStatus();
 }
 
+bool FitBehind(const std::string& prefix, const std::vector<ArraySpec>& saved, const State& now,
+               const MatchOptions& options) {
+  std::set<std::string_view> registered;
+  for (const ArraySpec& array : now.layout.arrays) registered.insert(array.name);
+  const auto fitting = [&](const std::string& before) {
+    return std::count_if(saved.begin(), saved.end(), [&](const ArraySpec& array) {
+      return registered.contains(NewName(before + array.name, options.renames));
+    });
+  };
+  return fitting(prefix) > fitting("");
+}
+
 Matching MatchItems(const std::vector<ArraySpec>& saved, const std::vector<BlobSpec>& saved_blobs,
                     const State& now, const MatchOptions& options, const Fills* fills) {
   Matching out;

@@ -68,6 +68,10 @@ struct Matching {
   uint32_t curable = 0;            // bits of Match that would allow all that is refused; 0 = nothing would
 };
 
+// Whether more of these names are the program's with `prefix` before them than as they are. Renames apply in both cases.
+bool FitBehind(const std::string& prefix, const std::vector<ArraySpec>& saved, const State& now,
+               const MatchOptions& options);
+
 // By array of the program: the saved ones of which something is loaded into it.
 using Fills = std::vector<std::set<uint32_t>>;
 

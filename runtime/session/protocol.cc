@@ -144,6 +144,7 @@ json ToJson(const Order& m) {
           {"exchange", m.exchange},
           {"sources", std::move(sources)},
           {"near", std::move(near)},
+          {"files", m.files},
           {"shared", m.shared_folder},
           {"partner", m.partner},
           {"wards", m.wards},
@@ -166,6 +167,7 @@ void FromJson(const json& in, Order& m) {
     m.sources.push_back({s.at(0).get<std::string>(), s.at(1).get<std::string>(), s.at(2).get<uint32_t>()});
   for (const json& n : in.at("near"))
     m.near.push_back({n.at(0).get<std::vector<uint32_t>>(), n.at(1).get<std::vector<uint32_t>>()});
+  m.files = in.at("files").get<std::vector<std::string>>();
   m.shared_folder = in.at("shared").get<std::string>();
   m.partner = in.at("partner").get<int>();
   m.wards = in.at("wards").get<std::vector<uint32_t>>();

@@ -68,6 +68,7 @@ struct Order {
     kShowLayout,  // report the layout of the folder `path` of this node's local tier
     kRescue,  // write the images of `sources`, saved under the layout `state`, into the attempt's folder `path`; report records
     kNear,  // copies of files of the checkpoint `path` lie in the memory of the nodes `near`: keep it; nothing is reported
+    kForeign,  // what `path` names is not Cairn's: its index is `state`, and `files` are that index's files: keep it; nothing is reported
     kPlan,  // the program has a load planner: report a plan for the checkpoint `path`, which differs by `differences` if nobody changes it
     kPlanAll,  // `plans` are those of all members: report them as this member's planner changes them
     kLoad,     // load the checkpoint `path`, of which `sources` lie on this node too; then report an Outcome
@@ -86,6 +87,7 @@ struct Order {
   std::string run_id;
   std::vector<RescueSource> sources;
   std::vector<NearNode> near;
+  std::vector<std::string> files;  // kForeign: paths
   std::string
       shared_folder;  // kPrepare: in the local tier of this node, of the rank whose images this one fills, too; "" = it has its own
   int partner = -1;             // kPrepare: who keeps a copy of this rank's snapshots; −1 = nobody

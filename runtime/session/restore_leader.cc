@@ -7,8 +7,9 @@
 
 #include "runtime/catalog/marks.h"
 #include "runtime/catalog/retention.h"
-#include "runtime/catalog/target.h"
+#include "runtime/interop/foreign.h"
 #include "runtime/session/save_preparation.h"
+#include "runtime/session/starting_point.h"
 #include "runtime/session/strikes.h"
 #include "runtime/staging/memory_room.h"
 
@@ -24,6 +25,22 @@ std::string Joined(const std::vector<std::string>& lines) {
   return out;
 }
 
+constexpr size_t kMaxForeignIndexBytes = 64 << 20;  // as much as a layout (control/frame.h)
+
+// What the names of a model's items begin with where the PyTorch package registers them.
+constexpr std::string_view kModel = "model.";
+
+std::string TitleOf(const LoadedCheckpoint& checkpoint) {
+  return checkpoint.name + " (step " + std::to_string(checkpoint.manifest.step) + ")";
+}
+
+// ", 4 ranks then, 2 now"; "" for what no ranks of Cairn's have saved.
+std::string RanksThenAndNow(uint32_t then, int now) {
+  if (then == 0) return "";
+  return ", " + std::to_string(then) + (then == 1 ? " rank" : " ranks") + " then, " + std::to_string(now) +
+         " now";
+}
+
 // " allow …," with the setting that would, or nothing where none would.
 std::string HowToAllow(uint32_t match, bool helps) {
   if (!helps) return "";
@@ -31,26 +48,6 @@ std::string HowToAllow(uint32_t match, bool helps) {
   if ((match & kAllowMissing) != 0) value += "allow-missing";
   if ((match & kAllowExtra) != 0) value += value.empty() ? "allow-extra" : ",allow-extra";
   return " allow the difference by --checkpoint-match=" + value + ",";
-}
-
-// Whether --checkpoint-from=`asked` names what the run began from. A directory alone may have newer checkpoints by now.
-Status CheckOrigin(const std::string& asked, const Origin& origin) {
-  const std::string title = "--checkpoint-from=" + asked;
-  const auto target = ParseTarget(asked);
-  if (!target.ok()) return target.status().Annotate(title);
-  const auto run = OpenRun(target->dir);
-  if (!run.ok()) return run.status().Annotate(title);
-  bool same = run->path() == origin.path;
-  if (same && !target->which.empty()) {
-    const auto chosen = ChooseCheckpoint(asked);
-    if (!chosen.ok()) return chosen.status().Annotate(title);
-    same = chosen->checkpoint.name == origin.checkpoint;
-  }
-  return same ? OkStatus()
-              : Status(Code::kExists, title + ": the run has begun from " + origin.path + "@" +
-                                          origin.checkpoint +
-                                          ", and has saved nothing since: remove its directory, or give "
-                                          "another --checkpoint-dir");
 }
 
 }  // namespace
@@ -178,7 +175,7 @@ Result<Order> RestoreLeader::Choose(const RunDirectory& dir) {
                                        "give another --checkpoint-dir");
   }
   const std::optional<Origin>& origin = dir.info().origin;
-  if (listing.checkpoints.empty() && origin && !origin->checkpoint.empty()) {
+  if (listing.checkpoints.empty() && origin) {
     if (!settings.from.empty() && boot_.first_life)
       CAIRN_RETURN_IF_ERROR(CheckOrigin(settings.from, *origin));
     return BeginFrom(*origin);
@@ -195,30 +192,64 @@ Result<Order> RestoreLeader::Choose(const RunDirectory& dir) {
   return Order{.kind = Order::kProceed};
 }
 
-// The first checkpoint of the run's line lies in another run's directory. Damage there is that run's to mark; this one must not begin
+// The first state of the run's line is not in its directory. Damage of another run's checkpoint is that run's to mark; this one must not begin
 // from another state than it was told to.
 Result<Order> RestoreLeader::BeginFrom(const Origin& origin) {
-  const std::string title = "this run begins from " + origin.path + "@" + origin.checkpoint;
+  const std::string title = "this run begins from " + OriginTitle(origin);
+  MatchOptions match = match_;
+  if (!origin.only.empty()) match.only = PatternsOf(origin);
   const auto begin = [&]() -> Result<Order> {
+    if (origin.format != "cairn") return OfferForeign(origin, title, match);
     CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, RunDirectory::OpenExisting(origin.path));
     const BeatingLease lease(dir, origin.checkpoint);
-    CAIRN_ASSIGN_OR_RETURN(const LoadedCheckpoint checkpoint, LoadCheckpoint(dir, origin.checkpoint));
+    CAIRN_ASSIGN_OR_RETURN(LoadedCheckpoint checkpoint, LoadCheckpoint(dir, origin.checkpoint));
     log_.Info(title);
-    return Offer(checkpoint);
+    const std::string name = TitleOf(checkpoint);
+    if (!origin.only.empty()) checkpoint.manifest.step = checkpoint.manifest.label = 0;
+    return Offer(checkpoint, name, match);
   };
   auto order = begin();
   if (order.ok()) return order;
-  return order.status().Annotate(
-      title + ", which cannot be loaded. Nothing was saved in " + boot_.settings.dir +
-      " yet: with --checkpoint-from of another checkpoint, remove that directory or "
-      "give another");
+  const bool weights_may_fit = order.status().code() == Code::kMismatch && origin.only.empty();
+  return order.status().Annotate(title + ", which cannot be loaded. Nothing was saved in " +
+                                 boot_.settings.dir + " yet: with another --checkpoint-from" +
+                                 (weights_may_fit ? " (of a model's weights alone, --checkpoint-from=" +
+                                                        OriginTitle(origin) + ":weights)"
+                                                  : "") +
+                                 ", remove that directory or give another");
+}
+
+// Loaded like a checkpoint, from files that have no sums.
+Result<Order> RestoreLeader::OfferForeign(const Origin& origin, const std::string& title,
+                                          const MatchOptions& match) {
+  CAIRN_ASSIGN_OR_RETURN(ForeignState foreign, DescribeForeign(origin.format, origin.path));
+  log_.Info(title, ", a state of format ", origin.format, ": it has no checksums, so nothing verifies it");
+  LoadedCheckpoint checkpoint;
+  checkpoint.name = checkpoint.path = origin.path;
+  checkpoint.index = std::move(foreign.index);
+  std::vector<ArraySpec>& arrays = checkpoint.index.saved.arrays;
+  if (FitBehind(std::string(kModel), arrays, state_, match)) {
+    for (ArraySpec& array : arrays) array.name.insert(0, kModel);
+  }
+  CAIRN_ASSIGN_OR_RETURN(std::string index, EncodeIndex(checkpoint.index));
+  if (index.size() > kMaxForeignIndexBytes) {
+    return Status(Code::kInvalid, origin.path + ": the places of its " +
+                                      std::to_string(checkpoint.index.saved.boxes.size()) +
+                                      " parts are too much to be sent to all ranks; `cairn import` makes a "
+                                      "run of such a state");
+  }
+  members_.TellAll(Order{.kind = Order::kForeign,
+                         .state = std::move(index),
+                         .path = origin.path,
+                         .files = std::move(foreign.files)});
+  return Offer(checkpoint, origin.path, match);
 }
 
 Result<std::optional<Order>> RestoreLeader::Take(const RunDirectory& dir, const std::string& name) {
   auto loaded = LoadCheckpoint(dir, name);
   Status outcome = loaded.status();
   if (loaded.ok()) {
-    auto order = Offer(*loaded);
+    auto order = Offer(*loaded, TitleOf(*loaded), match_);
     if (order.ok()) {
       loaded_ = name;
       return std::optional<Order>(*std::move(order));
@@ -297,13 +328,13 @@ Result<JoinedPlans> RestoreLeader::Plan(const LoadedCheckpoint& checkpoint,
 }
 
 // Has all members load `checkpoint`. Worst of their outcomes: a mismatch or a fault that proves nothing stops; damage falls back.
-Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint) {
-  const std::string title = checkpoint.name + " (step " + std::to_string(checkpoint.manifest.step) + ")";
+Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std::string& title,
+                                   const MatchOptions& match) {
   std::vector<BlobSpec> saved_blobs;
   for (const BlobItem& blob : checkpoint.blobs.items)
     saved_blobs.push_back({blob.name, static_cast<int>(blob.policy)});
   const std::vector<ArraySpec>& saved = checkpoint.index.saved.arrays;
-  Matching matching = MatchItems(saved, saved_blobs, state_, match_);
+  Matching matching = MatchItems(saved, saved_blobs, state_, match);
   JoinedPlans planned;
   if (match_.planner) {
     auto plans = Plan(checkpoint, std::move(matching.differences));
@@ -311,13 +342,13 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint) {
     if (!plans.ok())
       return plans.status().Annotate("checkpoint " + title + " could not be loaded; it is not marked");
     planned = *std::move(plans);
-    matching = MatchItems(saved, saved_blobs, state_, match_, &planned.fills);
+    matching = MatchItems(saved, saved_blobs, state_, match, &planned.fills);
   }
   if (!matching.refused.empty()) {
     return Status(Code::kMismatch,
                   "checkpoint " + title + " and the program differ:" + Joined(matching.refused) +
                       "\nThe checkpoint is unchanged and good. Run the program that made it," +
-                      HowToAllow(matching.curable | match_.allowed, matching.curable != 0) +
+                      HowToAllow(matching.curable | match.allowed, matching.curable != 0) +
                       " or start anew with another "
                       "--checkpoint-dir (or, at the job's first life, --checkpoint-resume=never)");
   }
@@ -389,12 +420,12 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint) {
     needed_bytes += outcome.needed_bytes;
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  log_.Info(
-      "resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ", FormatBytes(read_bytes),
-      " read", near_bytes > 0 ? " (" + FormatBytes(near_bytes) + " in the memory of the nodes)" : "",
-      load.exchange ? " for " + FormatBytes(needed_bytes) + " of state" : "", " in ",
-      FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ", checkpoint.manifest.world_size,
-      checkpoint.manifest.world_size == 1 ? " rank" : " ranks", " then, ", boot_.world_size, " now");
+  log_.Info("resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ",
+            FormatBytes(read_bytes), " read",
+            near_bytes > 0 ? " (" + FormatBytes(near_bytes) + " in the memory of the nodes)" : "",
+            load.exchange ? " for " + FormatBytes(needed_bytes) + " of state" : "", " in ",
+            FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)),
+            RanksThenAndNow(checkpoint.manifest.world_size, boot_.world_size));
   if (!matching.noted.empty()) {
     log_.Info("checkpoint and program differ, which --checkpoint-match or the program allows:",
               Joined(matching.noted));

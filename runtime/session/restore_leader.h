@@ -47,10 +47,12 @@ class RestoreLeader {
   Status MergeShares();
   Result<Order> Choose(const RunDirectory& dir);
   Result<Order> BeginFrom(const Origin& origin);
+  Result<Order> OfferForeign(const Origin& origin, const std::string& title, const MatchOptions& match);
   // What its name says, loaded by all; nothing when it is damaged, and then marked.
   Result<std::optional<Order>> Take(const RunDirectory& dir, const std::string& name);
   std::vector<LocalHolder> HeldOfCheckpoint(const LoadedCheckpoint& checkpoint) const;
-  Result<Order> Offer(const LoadedCheckpoint& checkpoint);
+  Result<Order> Offer(const LoadedCheckpoint& checkpoint, const std::string& title,
+                      const MatchOptions& match);
   // What all members have planned for it, `differences` being what differs if nobody changes anything.
   Result<JoinedPlans> Plan(const LoadedCheckpoint& checkpoint, std::vector<ItemDifference> differences);
   // Before what `load` says is loaded from the checkpoint of this title: whether all that it does not restore is still as the program made it.

@@ -48,11 +48,15 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
       near_ = order;
       continue;
     }
+    if (order.kind == Order::kForeign) {
+      foreign_ = order;
+      continue;
+    }
     if (order.kind == Order::kProceed) {
       links_.boundary->SetLabel(order.label);
       planner_.reset();
       state_ = {};
-      near_ = {};
+      near_ = foreign_ = {};
       cairn_report report{};
       report.restored = order.restored ? 1 : 0;
       report.step = order.step;
@@ -138,6 +142,7 @@ Status RestoreShare::Obey(const Order& order, Outcome* outcome) {
     case Order::kLayout:
     case Order::kShare:
     case Order::kNear:
+    case Order::kForeign:
     case Order::kAbandon:
     case Order::kProceed:
     case Order::kStop:
@@ -209,7 +214,7 @@ std::unique_ptr<PartnerLink> RestoreShare::LinkPartner(const Saver& saver, const
 Status RestoreShare::Plan(const Order& order, Outcome* outcome) {
   if (!planner_calls_) return {Code::kInvalid, "it has no load planner, and rank 0 has one"};
   planner_ = std::make_unique<LoadPlanner>(*planner_calls_, state_, items_, boot_.rank);
-  CAIRN_ASSIGN_OR_RETURN(Index index, ReadIndex(order.path, order.index_hash));
+  CAIRN_ASSIGN_OR_RETURN(Index index, ReadIndex(order, foreign_));
   CAIRN_ASSIGN_OR_RETURN(const ReadPlan plan, planner_->PlanLocally(order, std::move(index)));
   CAIRN_ASSIGN_OR_RETURN(outcome->plans, EncodePlans({plan}));
   return OkStatus();
@@ -242,9 +247,10 @@ Status RestoreShare::Load(const Order& order, Outcome* outcome) {
     if (order.round <= abandoned_) return {Code::kCancelled, "another rank has failed"};
     transfer_ = transfer;
   }
-  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, LoadShare(order, near, state_, items_, planner_.get(),
-                                                          {Bulk("restore " + std::to_string(order.round)),
-                                                           links_.addresses, transfer}));
+  CAIRN_ASSIGN_OR_RETURN(
+      const LoadStats stats,
+      LoadShare(order, foreign_, near, state_, items_, planner_.get(),
+                {Bulk("restore " + std::to_string(order.round)), links_.addresses, transfer}));
   outcome->needed_bytes = stats.needed_bytes;
   outcome->read_bytes = stats.read_bytes;
   outcome->near_bytes = stats.near_bytes;

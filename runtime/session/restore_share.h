@@ -86,11 +86,11 @@ class RestoreShare {
   Opened opened_;
   MatchOptions match_;
   std::optional<cairn_load_planner> planner_calls_;
-  std::unique_ptr<LoadPlanner> planner_;                         // since kPlan; during Run
-  std::vector<ItemDifference> differences_;                      // of the checkpoint that was loaded last
-  std::string run_id_;                                           // since Prepare
-  State state_;                                                  // what all members registered; during Run
-  Order near_;                                                   // the last of kind kNear; during Run
+  std::unique_ptr<LoadPlanner> planner_;     // since kPlan; during Run
+  std::vector<ItemDifference> differences_;  // of the checkpoint that was loaded last
+  std::string run_id_;                       // since Prepare
+  State state_;                              // what all members registered; during Run
+  Order near_, foreign_;                     // the last of kinds kNear and kForeign; during Run
   std::map<std::string, std::vector<std::string>> saved_blobs_;  // merged ones, by name, then member
 
   // Guarded by mutex_.

@@ -21,7 +21,9 @@ class SavedArray:
 class Checkpoint:
     """Opens a checkpoint of the run in `directory`; every block that is read is compared with its checksum.
 
-    which  None: the newest that a restart would take; a step, or a tag
+    directory  or a state of others, which has no checksums, and step, label and world_size of 0: a folder of torch.distributed.checkpoint, a
+               safetensors file or a folder of such (Hugging Face)
+    which      None: the newest that a restart would take; a step, or a tag
     Has `path` (of its folder), `step`, `label`, `world_size`, and `arrays` by name. One thread at a time. Not pruned while it is open and read from.
     Raises `cairn.Error` naming what there is where there is no such checkpoint, and ImportError where no libcairn.so can be found.
     """

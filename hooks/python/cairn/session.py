@@ -30,7 +30,7 @@ class Report:
     restored          a checkpoint was loaded
     step              count of `Session.step` calls at its save; 0 without one
     label             the label given to that call
-    world_size_saved  ranks of the life that saved
+    world_size_saved  ranks of the life that saved; 0 of a state that Cairn has not made
     finished          the run was finished: there is nothing left to do
     run_id            of the run, the same in all its lives; "" where there is none
     match             which differences were allowed, as --checkpoint-match spells it

@@ -230,7 +230,8 @@ typedef struct cairn_load_options {
   int match;          /* CAIRN_MATCH_*, where the user has given no --checkpoint-match */
   int rename_count;
   const cairn_rename* renames; /* the first that matches counts; what none matches keeps its name */
-  /* Patterns of the (new) names to be loaded; nothing else is read, and all other items keep what the program put there. None: everything. */
+  /* Patterns of the (new) names to be loaded; nothing else is read, and all other items keep what the program put there. None: everything.
+   * The user's choice (--checkpoint-from=…:only=) stands in the place of this one. */
   int only_count;
   const char* const* only;
 } cairn_load_options;
@@ -336,7 +337,7 @@ typedef struct cairn_report {
   int restored;         /* 1 when a checkpoint was loaded */
   int64_t step;         /* the count of cairn_step calls at the save; 0 when nothing was loaded */
   int64_t label;        /* the label given to cairn_step at the save; 0 when nothing was loaded */
-  int world_size_saved; /* members of the life that saved */
+  int world_size_saved; /* members of the life that saved; 0 of a state that Cairn has not made */
   int items_loaded;
   int items_reset;      /* blobs that their policy left alone */
   int finished;         /* 1 when the run was finished: there is nothing left to do */
@@ -347,8 +348,9 @@ typedef struct cairn_report {
 } cairn_report;
 
 /* Loads the newest valid checkpoint of the run into the registered memory, or nothing when there is none; collective. Required, once, before
- * the first cairn_step. A damaged checkpoint is named, marked and passed over for the next older one. On any error no rank may run on: the
- * memory may be partly overwritten. report may be NULL. */
+ * the first cairn_step. A damaged checkpoint is named, marked and passed over for the next older one. A run that has saved nothing yet may begin
+ * from elsewhere (--checkpoint-from): restored is 1 then too, yet step and label are 0 where a part was taken, or Cairn has not made it. On any
+ * error no rank may run on: the memory may be partly overwritten. report may be NULL. */
 CAIRN_API int cairn_restore(cairn_session* session, cairn_report* report);
 
 /* How an item was not simply loaded from the saved one of its name. */
@@ -402,9 +404,10 @@ CAIRN_API int cairn_finalize(cairn_session** session);
 typedef struct cairn_checkpoint cairn_checkpoint;
 
 /* Opens a committed checkpoint for reading, in any process: without srun, a session or other ranks. It is not pruned while it is read from.
- * One thread at a time may be inside a function of a checkpoint. target: DIR (the newest that a restart would take), DIR@STEP or DIR@TAG.
- * Every block that is read is compared with its checksum. CAIRN_E_IO: there is none, and the message names what there is. CAIRN_E_DAMAGE:
- * its metadata have a fault. */
+ * One thread at a time may be inside a function of a checkpoint. target: DIR (the newest that a restart would take), DIR@STEP or DIR@TAG; or a
+ * state of others: a folder of torch.distributed.checkpoint, a safetensors file or a folder of such, whose step, label and world_size are 0.
+ * Every block that is read of Cairn's own is compared with its checksum. CAIRN_E_IO: there is none, and the message names what there is.
+ * CAIRN_E_DAMAGE: its metadata have a fault. */
 CAIRN_API int cairn_checkpoint_open(const char* target, cairn_checkpoint** checkpoint);
 
 typedef struct cairn_checkpoint_info {

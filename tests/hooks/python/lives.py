@@ -36,9 +36,9 @@ class Lives(unittest.TestCase):
         return Step(self.programs, self.folder / f"life{self.count}", self.folder / run, arguments, ranks,
                     settings=self.settings | library | settings, restart=self.count)
 
-    def life(self, run, ranks, *arguments):
+    def life(self, run, ranks, *arguments, **settings):
         """The same to its end: what each rank said, as lists of words."""
-        with self.started(run, ranks, *arguments) as step:
+        with self.started(run, ranks, *arguments, **settings) as step:
             self.assertTrue(step.join(300), step.log())
             self.log = step.log()
             self.assertEqual([process.returncode for process in step.ranks], [0] * ranks, self.log)

@@ -201,6 +201,38 @@ TEST(Exchange, ReadsACopyNearByWhereItMatchesAndTheFileForTheRest) {
   table.Check({kWhole});
 }
 
+TEST(Exchange, TakesFilesThatHaveNoSumsAsTheyAre) {
+  Table table;
+  for (size_t f = 0; f < table.files.size();
+       ++f) {  // three bytes more before the rows: they are aligned to nothing
+    SourceFile& file = table.files[f];
+    std::string bytes(static_cast<size_t>(std::filesystem::file_size(file.path)), '\0');
+    std::ifstream(file.path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(file.path, std::ios::binary) << "abc" << bytes;
+    file = {file.path, "", bytes.size() + 3, {}, ""};
+    table.saved.boxes[f].file_offset += 3;
+  }
+  const std::vector<Box> pieces = {kLeft, kWhole, kRight};
+  for (const bool shorter : {false, true}) {
+    if (shorter) std::filesystem::resize_file(table.files[1].path, table.files[1].size_bytes - 1);
+    Meeting ranks(3);
+    uint64_t read = 0;
+    const auto all = table.Load(pieces, ranks);
+    for (const auto& stats : all) {
+      if (!shorter) {
+        ASSERT_TRUE(stats.ok()) << stats.status().message();
+        EXPECT_EQ(stats->blocks_verified, 0u);
+        read += stats->read_bytes;
+        continue;
+      }
+      EXPECT_FALSE(stats.ok());
+    }
+    if (shorter) break;
+    EXPECT_EQ(read, table.files[0].size_bytes + table.files[1].size_bytes);
+    table.Check(pieces);
+  }
+}
+
 TEST(Exchange, OneRanksDamageEndsItForAllAndKeepsItsName) {
   Table table;
   FlipBit(table.files[1].path, 8 * (5 << 20));  // file 1, block 1: read by rank 2 of three

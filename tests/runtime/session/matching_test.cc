@@ -43,6 +43,22 @@ TEST(Matching, NamesEveryDifferenceWithBothForms) {
   EXPECT_EQ(matching.curable, 0u);  // not the shapes
 }
 
+TEST(Matching, ABareModelsNamesFitBehindThePrefixOfItsItems) {
+  const auto named = [](std::vector<std::string> names) {
+    std::vector<ArraySpec> arrays;
+    for (std::string& name : names) arrays.push_back({std::move(name), DType::kF32, false, {2}});
+    return arrays;
+  };
+  const State now = Program(named({"model.h.0", "model.h.1", "optim.h.0"}), {});
+  EXPECT_TRUE(FitBehind("model.", named({"h.0", "h.1", "extra"}), now, {}));
+  EXPECT_FALSE(FitBehind("model.", named({"model.h.0", "model.h.1", "optim.h.0"}), now, {}));
+  EXPECT_FALSE(FitBehind("model.", named({"x"}), now, {}));
+  EXPECT_TRUE(FitBehind("model.", named({"old.0"}), now, {.renames = {{"model.old.*", "model.h.*"}}}));
+  // A model whose own names begin so, as Llama's do.
+  const State llama = Program(named({"model.model.h.0", "model.head"}), {});
+  EXPECT_TRUE(FitBehind("model.", named({"model.h.0", "head"}), llama, {}));
+}
+
 TEST(Matching, WhatIsAllowedIsNotedInThePlaceOfRefused) {
   const State now = Program({kSaved[0], kSaved[1], {"new", DType::kF32, false, {}}}, kSavedBlobs);
   const std::string missing = "new: registered [] F32, not in the checkpoint";

@@ -1,14 +1,15 @@
 """load: tensors out of a committed checkpoint, without srun, a session or a process group."""
 import fnmatch
 import os
-from typing import Dict, Iterable, Union
+from typing import Dict, Iterable, Mapping, Optional, Union
 
 import torch
 from torch import nn
 
-from cairn.checkpoint import Checkpoint
-from cairn.errors import Mismatch
+from cairn.checkpoint import Checkpoint, SavedArray
+from cairn.errors import Invalid, Mismatch
 from cairn.memory import Piece
+from cairn.torch.changes import renamed
 from cairn.torch.model import parts_of
 from cairn.torch.placement import DTYPES
 
@@ -16,23 +17,33 @@ TYPES = {name: dtype for dtype, name in DTYPES.items()}
 
 
 def load(directory: Union[str, os.PathLike], step: Union[None, int, str] = None, only: Union[str, Iterable[str]] = "*", into: Union[None, nn.Module] = None,
-         device: Union[None, str, torch.device] = None) -> Dict[str, torch.Tensor]:
-    """Reads a checkpoint of the run in `directory`, in any process.
+         device: Union[None, str, torch.device] = None, rename: Optional[Mapping[str, str]] = None) -> Dict[str, torch.Tensor]:
+    """Reads a checkpoint of the run in `directory`, in any process; or a state of others: a folder of torch.distributed.checkpoint, a safetensors file
+    or a folder of such (Hugging Face).
 
     step    None or "latest": the newest that a restart would take; a step, or a tag
     only    patterns of names to be loaded: "model.*", "optim.state.*.exp_avg"
     into    a module that is filled in place: its parameters and persistent buffers by the names that `attach` gave them ("model.…"), each rank
-            its own part where they are sharded, converted to their dtypes. What lies on the meta device is made on `device` first
+            its own part where they are sharded, converted to their dtypes. What lies on the meta device is made on `device` first. A state of
+            others may lack the "model."
     device  of the tensors that are made; None: the CPU
+    rename  by a pattern of names in the checkpoint, as `only` and `into` mean them: {"transformer.*": "model.backbone.*"}; a '*' stands for any
+            characters
     Returns the tensors by name; with `into` those of the module. Raises `cairn.Mismatch` naming what the module has and the checkpoint lacks,
     or has in another shape; `cairn.Damage` for what is not as it was written.
     """
     patterns = [only] if isinstance(only, str) else list(only)
     with Checkpoint(directory, None if step == "latest" else step) as checkpoint:
-        names = [name for name in checkpoint.arrays if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)]
+        saved = {renamed(rename or {}, name): array for name, array in checkpoint.arrays.items()}
+        if len(saved) != len(checkpoint.arrays):
+            raise Invalid("rename: two tensors of the checkpoint get one name")
         if into is None:
-            return {name: read_box(checkpoint, name).to(device or "cpu") for name in names}
-        return _fill(checkpoint, into, patterns, device)
+            return {name: read_box(checkpoint, array.name).to(device or "cpu") for name, array in saved.items() if _chosen(name, patterns)}
+        return _fill(checkpoint, saved, into, patterns, device)
+
+
+def _chosen(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def read_box(checkpoint: Checkpoint, name: str, piece: Union[None, Piece] = None) -> torch.Tensor:
@@ -44,23 +55,25 @@ def read_box(checkpoint: Checkpoint, name: str, piece: Union[None, Piece] = None
     return tensor.permute(*reversed(range(tensor.dim()))) if saved.fortran else tensor
 
 
-def _fill(checkpoint: Checkpoint, module: nn.Module, patterns, device) -> Dict[str, torch.Tensor]:
+def _fill(checkpoint: Checkpoint, saved: Mapping[str, SavedArray], module: nn.Module, patterns, device) -> Dict[str, torch.Tensor]:
     _materialize(module, device or "cpu")
     filled, wrong = {}, []
-    parts = [part for part in parts_of(module)[0] if any(fnmatch.fnmatchcase(f"model.{part.name}", pattern) for pattern in patterns)]
+    parts = [part for part in parts_of(module)[0] if _chosen(f"model.{part.name}", patterns)]
+    if sum(part.name in saved for part in parts) > sum(f"model.{part.name}" in saved for part in parts):
+        saved = {f"model.{name}": array for name, array in saved.items()}
     for part in parts:
-        saved = checkpoint.arrays.get(f"model.{part.name}")
-        if saved is None:
+        array = saved.get(f"model.{part.name}")
+        if array is None:
             wrong.append(f"model.{part.name}: not in the checkpoint")
-        elif saved.shape != part.placement.shape:
-            wrong.append(f"model.{part.name}: saved {list(saved.shape)}, in the module {list(part.placement.shape)}")
+        elif array.shape != part.placement.shape:
+            wrong.append(f"model.{part.name}: saved {list(array.shape)}, in the module {list(part.placement.shape)}")
     if wrong:
         raise Mismatch(f"{checkpoint.path} and the module differ:\n  " + "\n  ".join(wrong))
     with torch.no_grad():
         for part in parts:
             name, local = f"model.{part.name}", part.local()
             for view, piece in zip(part.placement.views(local), part.placement.pieces(local)):
-                view.copy_(read_box(checkpoint, name, piece))
+                view.copy_(read_box(checkpoint, saved[name].name, piece))
             filled[name] = local
     return filled
 

@@ -281,6 +281,10 @@ class Run:
         for item in self._items:
             if item.part.name in loaded:
                 item.fill()
+        if VALUES in self.report.left:  # weights alone: training begins
+            for state in self._optimizers:
+                state.discard()
+            return
         saved = [codec.decode(data) for data in self._session.saved_blobs(VALUES, self.report.world_size_saved) if data]
         first = saved[0] if saved else nothing_saved()
         self.report = compared(self.report, set(first["optimizers"]) | set(first["plain"]),
@@ -310,7 +314,7 @@ class Run:
     def _say_what_changed(self, sampler: Optional[Dict[str, Any]]) -> None:
         """On another number of ranks one line: what it means for the global batch."""
         before, now = self.report.world_size_saved, rank_and_size()[1] or 1
-        if before == now or self._rank not in (None, 0):
+        if before in (0, now) or self._rank not in (None, 0):
             return
         if self._sampler is None or sampler is None:
             batch = f"batches of one rank are as before, all of them together {now / before:g} times as large"
