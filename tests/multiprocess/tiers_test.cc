@@ -166,18 +166,28 @@ TEST_F(Tiers, ASaveThatNeverBecameDurableIsRescuedFromTheMemoryOfTheNodes) {
 }
 
 // The memory of the first rank of each node holds the files of both of its ranks.
-TEST_F(Tiers, FilesOfANodeThatNeverBecameDurableAreRescuedIfAllOfItsRanksHadStaged) {
-  for (const bool all_staged : {true, false}) {
+TEST_F(Tiers, FilesOfANodeThatNeverBecameDurableAreRescuedIfAllOfItsRanksHadStagedIntoThem) {
+  enum class Other { kWhole, kNotStaged, kInAnotherSlot };  // what node1's other rank has
+  for (const Other other : {Other::kWhole, Other::kNotStaged, Other::kInAnotherSlot}) {
     LoseASave({{"CAIRN_FILES", "per-node"}});
     EXPECT_EQ(Images("node1", ".safetensors").size(), 2u);  // two slots
-    if (!all_staged) {                                      // neither of the other ranks' slots
-      for (const std::string& sidecar : Images("node1", ".sidecar")) {
-        const fs::path folder = fs::path(sidecar).parent_path();
-        const bool is_first = fs::exists(folder / "slot0.shard-00002-model-00001-of-00001.safetensors");
-        if (!is_first) Overwrite(sidecar, 96, 1);
+    for (const std::string& sidecar : Images("node1", "slot0.sidecar")) {
+      const fs::path folder = fs::path(sidecar).parent_path();
+      if (fs::exists(folder / "slot0.shard-00002-model-00001-of-00001.safetensors")) continue;
+      if (other == Other::kNotStaged) {
+        for (const char* slot : {"slot0.sidecar", "slot1.sidecar"}) Overwrite(folder / slot, 96, 1);
+      } else if (other == Other::kInAnotherSlot) {
+        for (const std::string what : {".sidecar", ".record"}) {
+          fs::rename(folder / ("slot0" + what), folder / "aside");
+          fs::rename(folder / ("slot1" + what), folder / ("slot0" + what));
+          fs::rename(folder / "aside", folder / ("slot1" + what));
+        }
       }
     }
-    Resume(3, all_staged, all_staged ? "rescued step " : "resumed at step ");
+    Resume(3, other == Other::kWhole,
+           other == Other::kWhole           ? "rescued step "
+           : other == Other::kInAnotherSlot ? "that it writes files with"
+                                            : "resumed at step ");
     EXPECT_TRUE(Images("node1", "").empty());
     fs::remove_all(dir_);
     fs::remove(tmp_.path() + "/go");
