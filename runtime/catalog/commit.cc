@@ -113,7 +113,12 @@ Result<Manifest> Commit(const RunDirectory& dir, const Attempt& attempt, const I
 }
 
 Status Abandon(const RunDirectory& dir, const Attempt& attempt) {
-  return RemoveAttempt(dir, attempt.name.epoch, attempt.name.ToString());
+  const std::string name = attempt.name.ToString();
+  const Status removed = RemoveAttempt(dir, attempt.name.epoch, name);
+  if (removed.code() != Code::kFenced) return removed;
+  // The newer life may have looked for attempts before this one was begun, so without a manifest it is still ours to remove.
+  CAIRN_ASSIGN_OR_RETURN(const bool committed, HasManifest(dir, name));
+  return committed ? removed : RemoveTree(attempt.path);
 }
 
 }  // namespace cairn

@@ -31,7 +31,7 @@ Result<Attempt> BeginAttempt(const RunDirectory& dir, uint32_t epoch, int64_t st
 Result<Manifest> Commit(const RunDirectory& dir, const Attempt& attempt, const Index& index,
                         const Blobs& blobs, Manifest manifest);
 
-// Removes an attempt of our own that will not be committed. kFenced, and it is left to the new life, when a newer epoch owns the directory.
+// Removes an attempt of our own that will not be committed. kFenced: a newer epoch owns the directory, and decides about the attempt's manifest.
 Status Abandon(const RunDirectory& dir, const Attempt& attempt);
 
 }  // namespace cairn

@@ -81,7 +81,7 @@ bool IsCountedSince(const std::vector<std::string>& entries, uint32_t by, uint32
 std::string Describe(const Identity& who) {
   std::string text = "a process ";
   if (!who.job.empty()) {
-    text = "job " + who.job + ", step " + who.step +
+    text = "job " + who.job + (who.step.empty() ? "" : ", step " + who.step) +
            (who.cluster.empty() ? "" : " of cluster " + who.cluster) + ", restart " +
            std::to_string(who.restart) + ", ";
   }

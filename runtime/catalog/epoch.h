@@ -8,7 +8,7 @@
 //   2. ClaimEpoch(n). kBusy: another life was faster; begin again.
 //   3. BeatFile::Create(ALIVE-<n+1>), then Beat() every kBeatInterval, Leave() as the life's last act.
 //   4. TakeOver: older uncommitted attempts become dead, and what was being removed is.
-//   5. Restore, then PublishParent, before the first attempt.
+//   5. Restore, then PublishParent, before the first attempt (interop/run_writer.h: after the first commit, which decides it).
 #ifndef CAIRN_RUNTIME_CATALOG_EPOCH_H_
 #define CAIRN_RUNTIME_CATALOG_EPOCH_H_
 

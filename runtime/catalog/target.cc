@@ -90,7 +90,8 @@ Result<Target> ParseTarget(const std::string& text) {
     }
     return Target{path, ""};
   }
-  const size_t at = path.rfind('@');
+  size_t at = path.rfind('@');
+  if (at != std::string::npos && path.find('/', at) != std::string::npos) at = std::string::npos;
   if (at == std::string::npos && !path.empty()) return Target{path, ""};
   if (path.empty() || at == 0 || at + 1 == path.size()) {
     return Status(Code::kInvalid, "\"" + text + "\": give a directory, DIR@STEP or DIR@TAG");

@@ -23,8 +23,8 @@ struct Target {
   friend bool operator==(const Target&, const Target&) = default;
 };
 
-// A directory that itself has an @ in its name is recognised when it exists. kInvalid for an empty DIR or an
-// empty part after the @.
+// A directory that itself has an @ in its name is recognised when it exists; an @ before a / belongs to the path in any case. kInvalid for
+// an empty DIR or an empty part after the @.
 Result<Target> ParseTarget(const std::string& text);
 
 // kInvalid for a tag that cannot be a file name, or that would read as a step or a full name after the @.

@@ -27,9 +27,9 @@ void GuessEnd(LifeStory* life, bool left, bool newest) {
 std::string Tell(const LifeStory& life) {
   constexpr const char* kIndent = "\n  ";
   std::string out = "life " + std::to_string(life.epoch) + ": ";
-  out += life.job.empty()
-             ? "outside Slurm"
-             : "job " + life.job + "." + life.step_id + ", restart " + std::to_string(life.restart);
+  out += life.job.empty() ? "outside Slurm"
+                          : "job " + life.job + (life.step_id.empty() ? "" : "." + life.step_id) +
+                                ", restart " + std::to_string(life.restart);
   out += ", " + Count(static_cast<size_t>(life.ranks), "rank") + ", leader on " + life.node + ", began " +
          life.began;
   out += kIndent + (life.restored.empty() ? "began fresh" : "went on from " + life.restored);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -78,31 +79,40 @@ Status RunWriter::Leave() {
   if (!life_) return OkStatus();
   if (newest_step_ >= 0) Journal(*life_, "closed", {{"why", "its owner gave the directory back"}});
   const Status left = life_->End();
-  life_.reset();
-  parent_.reset();
-  newest_step_ = -1;
+  Forget();
   return left.code() == Code::kNotFound ? OkStatus() : left;  // the directory was removed
+}
+
+void RunWriter::Forget() {
+  life_.reset();
+  parent_.clear();
+  published_ = false;
+  newest_step_ = -1;
 }
 
 Result<std::string> RunWriter::Begin(std::optional<int64_t> step) {
   Abandon();
-  const bool removed =
-      life_ && StillNewest(life_->directory(), life_->epoch()).code() == Code::kNotFound;  // the directory
-  if (life_ && (removed || (step && *step <= newest_step_))) CAIRN_RETURN_IF_ERROR(Leave());
+  if (life_) {
+    const Status owned = StillNewest(life_->directory(), life_->epoch());
+    if (owned.code() == Code::kFenced) {
+      Forget();
+    } else if (owned.code() == Code::kNotFound ||
+               (step && *step <= newest_step_)) {  // the directory was removed
+      CAIRN_RETURN_IF_ERROR(Leave());
+    } else {
+      CAIRN_RETURN_IF_ERROR(owned);
+    }
+  }
   if (!life_) CAIRN_RETURN_IF_ERROR(Own());
-  if (!parent_ || !step) {
+  if (newest_step_ < 0 || !step) {
     CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(life_->directory()));
     const std::vector<Checkpoint> candidates = Candidates(listing);  // newest first
     if (!step) step = candidates.empty() ? 1 : candidates.front().id.step + 1;
-    if (!parent_) {
-      std::string parent;
-      for (const Checkpoint& candidate : candidates) {
-        if (candidate.id.step >= *step) continue;
-        parent = candidate.name;
-        break;
-      }
-      CAIRN_RETURN_IF_ERROR(PublishParent(life_->directory(), life_->epoch(), parent));
-      parent_ = std::move(parent);
+    if (newest_step_ < 0) {
+      const auto earlier =
+          std::find_if(candidates.begin(), candidates.end(),
+                       [&](const Checkpoint& candidate) { return candidate.id.step < *step; });
+      parent_ = earlier == candidates.end() ? "" : earlier->name;
     }
   }
   CAIRN_ASSIGN_OR_RETURN(attempt_, BeginAttempt(life_->directory(), life_->epoch(), *step));
@@ -135,12 +145,18 @@ Result<std::string> RunWriter::TryCommit(WrittenParts written) {
   manifest.label = attempt_->name.step;
   manifest.world_size = written.world_size;
   manifest.trigger = TriggerName(kTriggerRequest);
-  manifest.parent = *parent_;
+  manifest.parent = parent_;
   manifest.tag = written.tag;
   manifest.cairn_version = kVersion;
   CAIRN_ASSIGN_OR_RETURN(
       manifest, cairn::Commit(life_->directory(), *attempt_, index, written.blobs, std::move(manifest)));
   std::string name = attempt_->name.ToString();
+  if (!published_) {  // not before: then a commit that fails would leave orphans. Meanwhile the manifest says the same
+    const Status published = PublishParent(life_->directory(), life_->epoch(), parent_);
+    published_ = published.ok();
+    if (!published_)
+      log_.Warn("from what ", name, " goes on is written in its manifest alone: ", published.message());
+  }
   if (newest_step_ < 0) {  // how many ranks it has is known only now
     Journal(*life_, "life",
             {{"time", self_.started},
@@ -149,7 +165,7 @@ Result<std::string> RunWriter::TryCommit(WrittenParts written) {
              {"restart", self_.restart},
              {"node", self_.node},
              {"world_size", written.world_size}});
-    if (!parent_->empty()) Journal(*life_, "restore", {{"checkpoint", *parent_}});
+    if (!parent_.empty()) Journal(*life_, "restore", {{"checkpoint", parent_}});
   }
   if (!written.tag.empty()) {
     const Status tagged = SetTag(life_->directory(), written.tag, name);
@@ -170,7 +186,7 @@ Status RunWriter::Prune(const KeepRules& rules) {
   CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(dir));
   CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> kept,
                          KeptByMarks(dir, leases_, std::chrono::steady_clock::now()));
-  for (const std::string& name : PlanRetention(listing, life_->epoch(), *parent_, rules, kept)) {
+  for (const std::string& name : PlanRetention(listing, life_->epoch(), parent_, rules, kept)) {
     CAIRN_RETURN_IF_ERROR(PruneCheckpoint(dir, life_->epoch(), name));
     Journal(*life_, "pruned", {{"checkpoint", name}});
   }

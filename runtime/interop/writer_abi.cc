@@ -1,5 +1,6 @@
 // The part of the C interface that makes checkpoints without a session, over RunWriter and WriteBoxFile.
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,14 @@ Result<cairn::WrittenParts> PartsOf(const cairn_commit& commit, std::vector<Inde
   cairn::WrittenParts written;
   written.folder = commit.folder;
   written.world_size = static_cast<uint32_t>(commit.world_size);
+  if (commit.record_count < 0 || commit.blob_count < 0 ||
+      (commit.records == nullptr && commit.record_count > 0) ||
+      (commit.blobs == nullptr && commit.blob_count > 0))
+    return Status(Code::kInvalid, "cairn_writer_commit: records or blobs is NULL, or a count is negative");
+  const auto has_bytes = [](const cairn_bytes& bytes) { return bytes.data != nullptr || bytes.size == 0; };
+  if (!std::all_of(commit.records, commit.records + commit.record_count, has_bytes) ||
+      !std::all_of(commit.blobs, commit.blobs + commit.blob_count, has_bytes))
+    return Status(Code::kInvalid, "cairn_writer_commit: the data of a record or blob is NULL");
   for (int i = 0; i < commit.record_count; ++i) {
     CAIRN_ASSIGN_OR_RETURN(Index part, cairn::DecodeIndex({static_cast<const char*>(commit.records[i].data),
                                                            commit.records[i].size}));
@@ -147,7 +156,10 @@ CAIRN_API int cairn_writer_commit(cairn_writer* writer, const cairn_commit* comm
     if (IsForked(*writer)) return cairn::abi::WrongState("cairn_writer_commit in a forked child");
     std::vector<Index> parts;
     auto written = PartsOf(*commit, &parts);
-    if (!written.ok()) return Report(written.status());
+    if (!written.ok()) {
+      writer->impl->Abandon();
+      return Report(written.status());
+    }
     return Report(writer->impl->Commit(*std::move(written)).status());
   });
 }

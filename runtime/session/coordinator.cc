@@ -75,26 +75,22 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
                          [this](std::function<void()> then) {
                            OnClerk([this, then = std::move(then)](Keeper&) { OnLoop(then); });
                          }}),
-      keeper_(boot, session,
-              {links_.log, [this](const Identity& holder) {
-                 auto answer = std::make_shared<std::promise<HolderInSlurm>>();
-                 auto future = answer->get_future();
-                 if (holder.job.empty() || holder.cluster != boot_.identity.cluster)
-                   return HolderInSlurm::kUnknown;
-                 HolderQuery query;
-                 query.job = static_cast<uint32_t>(std::strtoul(holder.job.c_str(), nullptr, 10));
-                 query.step = static_cast<uint32_t>(std::strtoul(holder.step.c_str(), nullptr, 10));
-                 query.restart = static_cast<int>(holder.restart);
-                 OnLoop([this, query, answer] {
-                   host_.AskHolder(query, [answer](std::optional<HolderReply> reply) {
-                     const Alive alive = reply ? reply->alive : Alive::kUnknown;
-                     answer->set_value(alive == Alive::kYes  ? HolderInSlurm::kRunning
-                                       : alive == Alive::kNo ? HolderInSlurm::kGone
-                                                             : HolderInSlurm::kUnknown);
-                   });
-                 });
-                 return future.get();
-               }}) {}
+      keeper_(boot, session, {links_.log, [this](const Identity& holder) {
+                                auto answer = std::make_shared<std::promise<HolderInSlurm>>();
+                                auto future = answer->get_future();
+                                const std::optional<HolderQuery> query =
+                                    QueryAbout(holder, boot_.identity.cluster);
+                                if (!query) return HolderInSlurm::kUnknown;
+                                OnLoop([this, query, answer] {
+                                  host_.AskHolder(*query, [answer](std::optional<HolderReply> reply) {
+                                    const Alive alive = reply ? reply->alive : Alive::kUnknown;
+                                    answer->set_value(alive == Alive::kYes  ? HolderInSlurm::kRunning
+                                                      : alive == Alive::kNo ? HolderInSlurm::kGone
+                                                                            : HolderInSlurm::kUnknown);
+                                  });
+                                });
+                                return future.get();
+                              }}) {}
 
 Coordinator::~Coordinator() = default;
 

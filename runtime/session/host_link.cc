@@ -1,6 +1,20 @@
 #include "runtime/session/host_link.h"
 
+#include <charconv>
+
 namespace cairn {
+
+std::optional<HolderQuery> QueryAbout(const Identity& holder, const std::string& cluster) {
+  if (holder.cluster != cluster) return std::nullopt;
+  const auto number = [](const std::string& text, uint32_t* value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+    return error == std::errc() && end == text.data() + text.size();
+  };
+  HolderQuery query;
+  if (!number(holder.job, &query.job) || !number(holder.step, &query.step)) return std::nullopt;
+  query.restart = static_cast<int>(holder.restart);
+  return query;
+}
 
 template <typename Query, typename Reply>
 void HostLink::Ask(Query query, std::chrono::milliseconds bound,

@@ -10,11 +10,16 @@
 #include <optional>
 #include <string>
 
+#include "runtime/catalog/epoch.h"
 #include "runtime/control/fabric.h"
 #include "runtime/control/loop.h"
 #include "runtime/host/host_protocol.h"
 
 namespace cairn {
+
+// What to ask Slurm about the holder of a directory, from a session on `cluster`; nothing where Slurm cannot know: it is outside of Slurm, on
+// another cluster, or in a job but in no step of it (a batch script's own processes), which "no such step" would call gone.
+std::optional<HolderQuery> QueryAbout(const Identity& holder, const std::string& cluster);
 
 class HostLink {
  public:

@@ -45,6 +45,7 @@ class Writer:
 
         step  None: one past the newest. The first of an owner, and one that is not past its last, goes on from the newest of an earlier step: what was
               saved past that is kept as another branch
+        Raises `cairn.Busy` when another owner has taken over.
         """
         if step is not None and step < 0:
             raise errors.Invalid(f"step {step} is negative")

@@ -455,7 +455,7 @@ CAIRN_API int cairn_writer_open(const char* directory, cairn_writer** writer);
 
 /* Begins the checkpoint of a step; what was begun before and not committed is given up. step: -1 = one past the newest. *folder: where the files
  * go, absolute; valid until the next call with this writer. The first checkpoint of an owner, and one whose step is not past the owner's last, goes
- * on from the newest of an earlier step: what was saved past that is kept as another branch. */
+ * on from the newest of an earlier step: what was saved past that is kept as another branch. CAIRN_E_BUSY: another owner has taken over. */
 CAIRN_API int cairn_writer_begin(cairn_writer* writer, int64_t step, const char** folder);
 
 /* A box of an array, row-major: the array is known by its name, and has the same dtype and shape wherever it is named. */

@@ -1,4 +1,5 @@
 """torch.distributed.checkpoint with Cairn's storage: without srun, with and without a process group."""
+import concurrent.futures
 import contextlib
 import dataclasses
 import glob
@@ -9,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import warnings
 
@@ -16,11 +18,14 @@ from lives import HERE, ROOT, Lives, free_port, main
 
 sys.path.insert(0, str(ROOT / "hooks/python"))
 import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
 import torch.distributed.checkpoint as torch_dcp  # noqa: E402
 from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, MetadataIndex  # noqa: E402
 from torch.distributed.checkpoint.planner import WriteItemType  # noqa: E402
 from torch.distributed.checkpoint.state_dict import get_state_dict  # noqa: E402
 from torch.distributed.checkpoint.state_dict_loader import _load_state_dict_from_keys  # noqa: E402
+from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
+from torch.distributed.tensor import Replicate, distribute_tensor  # noqa: E402
 
 import cairn.torch  # noqa: E402
 from cairn.torch.dcp import StorageReader, StorageWriter  # noqa: E402
@@ -165,6 +170,67 @@ class DcpTest(unittest.TestCase):
         torch_dcp.save({"matrix": matrix}, storage_writer=StorageWriter(self.run_directory), planner=Halves())
         self.assertEqual(len(glob.glob(f"{self.run_directory}/step-*/*.safetensors")), 2)
         self.assertTrue(torch.equal(self.load({"matrix": torch.zeros(4, 3)})["matrix"], matrix))
+
+    def test_a_save_that_fails_orphans_nothing(self):
+        class Failing(torch_dcp.DefaultSavePlanner):
+            def resolve_data(self, write_item):
+                raise RuntimeError("no memory left")
+
+        for step in (10, 20):
+            self.save({"x": torch.tensor(float(step))}, step=step)
+        with self.assertRaisesRegex(torch_dcp.CheckpointException, "no memory left"):
+            torch_dcp.save({"x": torch.zeros(2)}, storage_writer=StorageWriter(self.run_directory, step=20), planner=Failing())
+        self.assertEqual(self.steps(), [(20,), (10,)])
+
+    def test_what_the_path_does_not_name_is_as_it_was_given(self):
+        self.run_directory = self.folder / "me@lab" / "run"  # which is not there
+        with contextlib.chdir(self.folder):
+            writer = StorageWriter("me@lab/run", step=3, tag="given")
+        torch_dcp.save({"x": torch.zeros(2)}, storage_writer=writer)
+        torch_dcp.save({"x": torch.zeros(2)}, storage_writer=writer)
+        torch_dcp.save({"x": torch.zeros(2)}, storage_writer=StorageWriter(self.folder, tag="best"), checkpoint_id=f"{self.run_directory}@7")
+        self.assertEqual(self.steps(), [(7, "best"), (4,), (3, "given")])
+        self.assertEqual(os.listdir(self.folder), ["me@lab"])
+
+    def test_each_of_two_saves_by_one_writer_commits_its_own_or_nothing(self):
+        writer, inside, go = StorageWriter(self.run_directory, step=1, tag="first"), threading.Event(), threading.Event()
+
+        class Waiting(torch_dcp.DefaultSavePlanner):
+            def resolve_data(self, write_item):
+                inside.set()
+                go.wait(60)
+                return super().resolve_data(write_item)
+
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            first = thread.submit(torch_dcp.save, {"x": torch.zeros(2)}, storage_writer=writer, planner=Waiting())
+            self.assertTrue(inside.wait(60))
+            torch_dcp.save({"x": torch.ones(2)}, storage_writer=writer, checkpoint_id=f"{self.run_directory}@2")
+            go.set()
+            self.assertRaises(torch_dcp.CheckpointException, first.result, 60)
+        self.assertEqual([step for step, *_ in self.steps()], [2])
+        self.assertTrue(torch.equal(self.load({"x": torch.zeros(2)})["x"], torch.ones(2)))
+
+    def test_asynchronous_saves_survive_a_group_that_was_left_and_joined_again(self):
+        for step in (1, 2):
+            dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+            try:
+                scalar = distribute_tensor(torch.tensor(float(step)), init_device_mesh("cpu", (1,)), [Replicate()])
+                cairn.torch.checkpoint.async_save({"x": scalar}, checkpoint_id=f"{self.run_directory}@{step}")
+                with torch.no_grad():
+                    scalar.fill_(-1)
+                self.assertTrue(cairn.torch.checkpoint.maybe_finalize_async_calls(blocking=True))
+            finally:
+                dist.destroy_process_group()
+        self.assertEqual(self.steps(), [(2,), (1,)])
+        self.assertEqual(self.load({"x": torch.zeros(())})["x"], 2)
+
+    def test_an_error_that_nobody_has_asked_for_is_told_at_the_end(self):
+        program = ("import sys, torch, cairn.torch\n"
+                   "cairn.torch.checkpoint.async_save({'z': torch.zeros(2, dtype=torch.complex128)}, checkpoint_id=sys.argv[1])")
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", program, self.run_directory], env={**os.environ, "PYTHONPATH": str(ROOT / "hooks/python")},
+                              capture_output=True, text=True, timeout=120)
+        self.assertIn("cairn: the last asynchronous save failed: ", done.stderr)
+        self.assertIn("z is of torch.complex128", done.stderr)
 
     def test_a_damaged_shard_is_not_loaded(self):
         self.save({"x": torch.arange(1000.)})

@@ -126,5 +126,14 @@ TEST(Abandon, TouchesNothingOnceAnotherLifeHasClaimed) {
   EXPECT_TRUE(LoadCheckpoint(run.dir(), attempt.name.ToString()).ok());
 }
 
+TEST(Abandon, RemovesWhatAnotherLifeHasNotSeen) {
+  TestRun run;
+  const uint32_t epoch = run.Claim();
+  ASSERT_TRUE(TakeOver(run.dir(), run.Claim(), "00112233445566aa").ok());
+  const Attempt attempt = run.Write(epoch, 10);
+  EXPECT_TRUE(Abandon(run.dir(), attempt).ok());
+  EXPECT_FALSE(run.Has(attempt.name.ToString()));
+}
+
 }  // namespace
 }  // namespace cairn

@@ -121,6 +121,74 @@ TEST(RunWriter, GivesUpWhatWasBegunForWhatIsBegunNext) {
   EXPECT_THAT(StepsOfLine(tmp / "run"), ElementsAre(2));
 }
 
+// Begins a checkpoint whose ranks do not agree, and commits it.
+Status FailToSave(RunWriter& writer, std::optional<int64_t> step) {
+  const auto folder = writer.Begin(step);
+  if (!folder.ok()) return folder.status();
+  const std::vector<Index> parts{*WriteRows(*folder, 1, 0, 3)};
+  return writer.Commit({*folder, 1, parts, {}, "", {}}).status();
+}
+
+TEST(RunWriter, MakesNoOrphansByASaveThatFails) {
+  const TempDir tmp;
+  const std::string path = tmp / "run";
+  const auto first = *RunWriter::Open(path);
+  for (const int64_t step : {10, 20, 30}) ASSERT_TRUE(SaveMatrix(*first, step).name.ok());
+  EXPECT_EQ(FailToSave(*first, 30).code(), Code::kMismatch);
+  EXPECT_THAT(StepsOfLine(path), ElementsAre(30, 20, 10));
+  EXPECT_EQ(FailToSave(*first, 15).code(), Code::kMismatch);
+  EXPECT_THAT(StepsOfLine(path), ElementsAre(30, 20, 10));
+  ASSERT_TRUE(first->Close().ok());
+
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const auto next = *RunWriter::Open(path);
+    EXPECT_EQ(FailToSave(*next, {}).code(), Code::kMismatch);
+    ASSERT_TRUE(next->Close().ok());
+  }
+  const auto last = *RunWriter::Open(path);
+  EXPECT_EQ(FailToSave(*last, 15).code(), Code::kMismatch);
+  const RunDirectory dir = *RunDirectory::OpenExisting(path);
+  const Listing listing = *ListCheckpoints(dir);
+  const std::string newest = Candidates(listing).front().name;
+  EXPECT_THAT(*Strikes(dir, listing, newest, 1000), ElementsAre());
+  // What a life goes on from is told by what it commits, not by what it has tried before.
+  ASSERT_TRUE(SaveMatrix(*last, 31).name.ok());
+  EXPECT_THAT(StepsOfLine(path), ElementsAre(31, 30, 20, 10));
+}
+
+// Another owner that has been told that this one is gone.
+Result<std::unique_ptr<Life>> Overtake(const std::string& path) {
+  LifeOptions options;
+  options.dir = path;
+  options.name = "main";
+  options.self.claim = "00112233445566aa";
+  options.self.node = "elsewhere";
+  options.ask_slurm = [](const Identity&) { return HolderInSlurm::kGone; };
+  options.say = [](const std::string&) {};
+  options.beat_interval = std::chrono::milliseconds(10);
+  return Life::Begin(options);
+}
+
+TEST(RunWriter, WritesNothingToADirectoryThatWasTakenOver) {
+  const TempDir tmp;
+  const std::string path = tmp / "run";
+  const auto writer = *RunWriter::Open(path);
+  ASSERT_TRUE(SaveMatrix(*writer, 10).name.ok());
+  const std::string under_way = *writer->Begin(20);
+  const std::vector<Index> parts{*WriteRows(under_way, 1, 0, 4)};
+  auto other = Overtake(path);
+  ASSERT_TRUE(other.ok()) << other.status().message();
+  EXPECT_EQ(writer->Commit({under_way, 1, parts, {}, "", {}}).status().code(), Code::kFenced);
+  EXPECT_FALSE(fs::exists(under_way));
+  const auto refused = writer->Begin(30);
+  EXPECT_EQ(refused.status().code(), Code::kBusy);
+  EXPECT_THAT(refused.status().message(), HasSubstr("on elsewhere"));
+  EXPECT_THAT(StepsOfLine(path), ElementsAre(10));
+  ASSERT_TRUE((*other)->End().ok());
+  ASSERT_TRUE(SaveMatrix(*writer, 30).name.ok());
+  EXPECT_THAT(StepsOfLine(path), ElementsAre(30, 10));
+}
+
 TEST(RunWriter, BeginsARunAnewWhereTheDirectoryWasRemoved) {
   const TempDir tmp;
   auto writer = *RunWriter::Open(tmp / "run");

@@ -8,8 +8,10 @@
 State dicts are those of torch.distributed.checkpoint: sharded tensors are loaded on any number of ranks, of replicas one rank writes. checkpoint_id is
 DIR, DIR@STEP or DIR@TAG.
 """
+import atexit
 import concurrent.futures
 import os
+import sys
 from typing import Any, Dict, Optional, Union
 
 import torch.distributed as dist
@@ -18,6 +20,8 @@ from torch.distributed.checkpoint.staging import BlockingAsyncStager
 from torch.distributed.checkpoint.state_dict_loader import _load_state_dict  # the public ones have no coordinator_rank
 from torch.distributed.checkpoint.state_dict_saver import _save_state_dict
 from torch.distributed.checkpoint.stateful import Stateful
+from torch.distributed.tensor import DTensor
+from torch.utils._pytree import tree_map_only
 
 from cairn.torch.dcp import StorageReader, StorageWriter
 
@@ -33,17 +37,23 @@ def async_save(state_dict: Dict[str, Any], *, checkpoint_id: Union[None, str, os
 
     coordinator_rank  within the group: who commits
     storage_writer    made of checkpoint_id where it is None
-    The ranks speak with each other over a group of their own (gloo), so that nothing of the program's is disturbed.
+    The ranks speak with each other over a group of their own (gloo), so that nothing of the program's is disturbed. What went wrong is raised by
+    the next call, or written to stderr where there is none.
     """
     global _saving
     maybe_finalize_async_calls(blocking=True)
     writer = _storage(StorageWriter, storage_writer, checkpoint_id)
-    state = BlockingAsyncStager().stage({key: _state_of(value) for key, value in state_dict.items()})
+    state = {key: _state_of(value) for key, value in state_dict.items()}
+    state = tree_map_only(DTensor, lambda tensor: tensor if tensor.dim() else tensor.detach().clone(), state)  # scalars, which the stager leaves
+    state = BlockingAsyncStager().stage(state)
     _saving = _thread.submit(_save_state_dict, state, writer, _own_group(process_group), coordinator_rank, not dist.is_initialized(), planner)
 
 
 def maybe_finalize_async_calls(blocking: bool = False) -> bool:
-    """Whether the last save has ended; with `blocking` it waits until it has. Raises, once, what went wrong with it."""
+    """Whether the last save has ended on this rank; with `blocking` it waits until it has. Raises, once, what went wrong with it.
+
+    Ranks get different answers while it ends: what is collective must not hang on one of them, unless `blocking`.
+    """
     global _saving
     if _saving is None:
         return True
@@ -52,6 +62,12 @@ def maybe_finalize_async_calls(blocking: bool = False) -> bool:
     ended, _saving = _saving, None
     ended.result()
     return True
+
+
+@atexit.register
+def _tell_what_nobody_asked() -> None:
+    if _saving is not None and _saving.exception() is not None:
+        print(f"cairn: the last asynchronous save failed: {_saving.exception()}", file=sys.stderr)
 
 
 def load(state_dict: Dict[str, Any], *, checkpoint_id: Union[None, str, os.PathLike] = None, process_group: Optional[dist.ProcessGroup] = None,
@@ -83,7 +99,7 @@ def _storage(kind, given, checkpoint_id):
 def _own_group(process_group: Optional[dist.ProcessGroup]) -> Optional[dist.ProcessGroup]:
     if not dist.is_initialized():
         return None
-    if process_group not in _groups:
-        ranks = dist.get_process_group_ranks(process_group or dist.group.WORLD)
-        _groups[process_group] = dist.new_group(ranks, backend="gloo", use_local_synchronization=True)
-    return _groups[process_group]
+    of = process_group or dist.group.WORLD  # which is another one once the program has left and joined again
+    if of not in _groups:
+        _groups[of] = dist.new_group(dist.get_process_group_ranks(of), backend="gloo", use_local_synchronization=True)
+    return _groups[of]

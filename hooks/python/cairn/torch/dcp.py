@@ -50,12 +50,12 @@ def _writer(directory: str) -> Writer:
 
 
 def _named(checkpoint_id: Union[str, os.PathLike]) -> Tuple[str, Optional[int], Optional[str]]:
-    """Directory, step and tag of DIR, DIR@STEP or DIR@TAG."""
-    text = os.fspath(checkpoint_id)
+    """Directory, step and tag of DIR, DIR@STEP or DIR@TAG; the directory as an absolute path. An @ before a / is part of the path."""
+    text = os.path.abspath(checkpoint_id)
     directory, at, which = text.rpartition("@")
-    if not at or os.path.isdir(text):
+    if not at or "/" in which or os.path.isdir(text):
         return text, None, None
-    if not directory or not which:
+    if directory.endswith("/") or not which:
         raise Invalid(f'"{text}": DIR, DIR@STEP or DIR@TAG')
     return (directory, int(which), None) if which.isdecimal() else (directory, None, which)
 
@@ -75,29 +75,42 @@ class _Place:
     world_size: int
 
 
+@dataclasses.dataclass(frozen=True)
+class _Begun:
+    """What the coordinator has begun, and what the save is to be called; `given` and `named` as StorageWriter's."""
+
+    writer: Writer
+    folder: str
+    tag: Optional[str]
+    keep: Optional[str]
+    given: Tuple[Optional[int], Optional[str]]
+    named: Tuple[Optional[int], Optional[str]]
+
+
 class StorageWriter(torch_dcp.StorageWriter):
     """Saves a checkpoint into a run's directory, which is made if it is not there.
 
-    directory  the run's; DIR@STEP and DIR@TAG name step or tag as well, here and in DCP's checkpoint_id
+    directory  the run's; DIR@STEP and DIR@TAG name step or tag as well, here and in DCP's checkpoint_id, before `step` and `tag`
     step       of the next save; None: one past the newest. A step of the past begins another branch (cairn.writer.Writer.begin)
     tag        of the next save: a name that keeps it from being pruned
     keep       None: nothing is pruned. Else as --checkpoint-keep: "last=2,every=5000steps"
     codec      for what is no tensor: has encode(value, where) -> bytes and decode(bytes) -> value
-    `dcp.async_save` works too, on threads. One save at a time for each directory. Raises, within DCP's CheckpointException, `cairn.Busy` when a job or
-    another process owns the directory, and TypeError naming what cannot be saved.
+    `dcp.async_save` works too, on threads. One save at a time for each directory: another one gives up the first, which then raises. Raises, within
+    DCP's CheckpointException, `cairn.Busy` when a job or another process owns the directory, and TypeError naming what cannot be saved.
     """
 
     def __init__(self, directory: Union[str, os.PathLike], step: Optional[int] = None, tag: Optional[str] = None, keep: Optional[str] = None,
                  codec: Any = default_codec):
-        self.reset(directory)
-        self.step = self.step if step is None else step
-        self.tag = self.tag if tag is None else tag
+        self._given = (step, tag)
         self.keep, self.codec = keep, codec
+        self._begun: Dict[int, _Begun] = {}  # by thread: a save prepares and finishes on the same one, and two may be under way
+        self.reset(directory)
 
     def reset(self, checkpoint_id: Union[None, str, os.PathLike] = None) -> None:
         if checkpoint_id is not None:
             self.checkpoint_id = checkpoint_id
-            self.directory, self.step, self.tag = _named(checkpoint_id)
+            self.directory, *named = _named(checkpoint_id)
+            self._named = tuple(named)
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         if kwargs.get("use_collectives") is False:
@@ -112,8 +125,11 @@ class StorageWriter(torch_dcp.StorageWriter):
     def prepare_global_plan(self, plans: List[SavePlan]) -> List[SavePlan]:
         if not all(getattr(plan, "usable", True) for plan in plans):
             raise Invalid("the planner has enable_plan_caching, and hands out plans of an earlier save: leave it out, they are quickly made")
-        self._folder = _writer(self.directory).begin(self.step)
-        return [dataclasses.replace(plan, storage_data=_Place(self._folder, rank, len(plans))) for rank, plan in enumerate(plans)]
+        given, named, writer = self._given, self._named, _writer(self.directory)
+        step, tag = (one if one is not None else other for one, other in zip(named, given))
+        folder = writer.begin(step)
+        self._begun[threading.get_ident()] = _Begun(writer, folder, tag, self.keep, given, named)
+        return [dataclasses.replace(plan, storage_data=_Place(folder, rank, len(plans))) for rank, plan in enumerate(plans)]
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future:
         place: _Place = plan.storage_data
@@ -139,9 +155,13 @@ class StorageWriter(torch_dcp.StorageWriter):
         everything = [result for of_rank in results for result in of_rank]
         beside = {"values": {result.index.fqn: result.storage_data for result in everything if isinstance(result.storage_data, bytes)},
                   "planner_data": metadata.planner_data}
-        _writer(self.directory).commit(self._folder, [result.storage_data.data for result in everything if isinstance(result.storage_data, _Record)],
-                                       {_BLOB: default_codec.encode(beside, "the planner's data")}, len(results), self.tag, self.keep)
-        self.step = self.tag = None
+        begun = self._begun.pop(threading.get_ident())
+        begun.writer.commit(begun.folder, [result.storage_data.data for result in everything if isinstance(result.storage_data, _Record)],
+                            {_BLOB: default_codec.encode(beside, "the planner's data")}, len(results), begun.tag, begun.keep)
+        if self._given is begun.given:
+            self._given = (None, None)
+        if self._named is begun.named:  # else the next save has been named meanwhile
+            self._named = (None, None)
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: Union[str, os.PathLike]) -> bool:
