@@ -26,7 +26,7 @@
 #include "runtime/command/state.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/text.h"
-#include "runtime/supervisor/shape.h"
+#include "runtime/supervisor/srun_options.h"
 
 extern char** environ;
 
@@ -162,7 +162,7 @@ Json AsJson(const RehearseArgs& args, const std::string& folder, const Compariso
 
 // The command with another number of ranks: of srun's options the last one counts.
 Result<std::vector<std::string>> WithRanks(std::vector<std::string> command, int ranks) {
-  const size_t end = SrunOptionsEnd(command);
+  const size_t end = ReadSrunCommand(command).options_end;
   if (fs::path(command[0]).filename() != "srun" || end == command.size())
     return Status(
         Code::kInvalid,
