@@ -193,20 +193,26 @@ class DcpTest(unittest.TestCase):
         self.assertEqual(os.listdir(self.folder), ["me@lab"])
 
     def test_each_of_two_saves_by_one_writer_commits_its_own_or_nothing(self):
-        writer, inside, go = StorageWriter(self.run_directory, step=1, tag="first"), threading.Event(), threading.Event()
+        inside, go = threading.Event(), threading.Event()
 
-        class Waiting(torch_dcp.DefaultSavePlanner):
-            def resolve_data(self, write_item):
+        class Slow(StorageWriter):
+            def finish(self, metadata, results):
                 inside.set()
                 go.wait(60)
+                super().finish(metadata, results)
+
+        class Overtaking(torch_dcp.DefaultSavePlanner):
+            def resolve_data(self, write_item):
+                go.set()
+                concurrent.futures.wait([first], 60)
                 return super().resolve_data(write_item)
 
         with concurrent.futures.ThreadPoolExecutor(1) as thread:
-            first = thread.submit(torch_dcp.save, {"x": torch.zeros(2)}, storage_writer=writer, planner=Waiting())
+            writer = Slow(self.run_directory, step=1)
+            first = thread.submit(torch_dcp.save, {"x": torch.zeros(2)}, storage_writer=writer)
             self.assertTrue(inside.wait(60))
-            torch_dcp.save({"x": torch.ones(2)}, storage_writer=writer, checkpoint_id=f"{self.run_directory}@2")
-            go.set()
-            self.assertRaises(torch_dcp.CheckpointException, first.result, 60)
+            torch_dcp.save({"x": torch.ones(2)}, storage_writer=writer, checkpoint_id=f"{self.run_directory}@2", planner=Overtaking())
+            self.assertIsInstance(first.exception(60), torch_dcp.CheckpointException)
         self.assertEqual([step for step, *_ in self.steps()], [2])
         self.assertTrue(torch.equal(self.load({"x": torch.zeros(2)})["x"], torch.ones(2)))
 
