@@ -114,7 +114,8 @@ CAIRN_API int cairn_add_array(cairn_session* session, const char* name, const ca
       return Report({Code::kInvalid, "cairn_add_array: name or array is NULL"});
     cairn::Session* const live = Live(session);
     if (live == nullptr) return CAIRN_OK + 0;
-    if (live->restored()) return WrongState("cairn_add_array after cairn_restore: add everything before");
+    if (live->restore_begun())
+      return WrongState("cairn_add_array in or after cairn_restore: add everything before");
     return Report(live->items().AddArray(name, *array));
   });
 }
@@ -125,7 +126,8 @@ CAIRN_API int cairn_add_flat(cairn_session* session, const char* name, const cai
       return Report({Code::kInvalid, "cairn_add_flat: name or flat is NULL"});
     cairn::Session* const live = Live(session);
     if (live == nullptr) return CAIRN_OK + 0;
-    if (live->restored()) return WrongState("cairn_add_flat after cairn_restore: add everything before");
+    if (live->restore_begun())
+      return WrongState("cairn_add_flat in or after cairn_restore: add everything before");
     return Report(live->items().AddFlat(name, *flat));
   });
 }
@@ -136,7 +138,8 @@ CAIRN_API int cairn_add_table(cairn_session* session, const char* name, const ca
       return Report({Code::kInvalid, "cairn_add_table: name or table is NULL"});
     cairn::Session* const live = Live(session);
     if (live == nullptr) return CAIRN_OK + 0;
-    if (live->restored()) return WrongState("cairn_add_table after cairn_restore: add everything before");
+    if (live->restore_begun())
+      return WrongState("cairn_add_table in or after cairn_restore: add everything before");
     return Report(live->items().AddTable(name, *table));
   });
 }
@@ -146,7 +149,8 @@ CAIRN_API int cairn_add_blob(cairn_session* session, const char* name, void* dat
     if (name == nullptr) return Report({Code::kInvalid, "cairn_add_blob: name is NULL"});
     cairn::Session* const live = Live(session);
     if (live == nullptr) return CAIRN_OK + 0;
-    if (live->restored()) return WrongState("cairn_add_blob after cairn_restore: add everything before");
+    if (live->restore_begun())
+      return WrongState("cairn_add_blob in or after cairn_restore: add everything before");
     return Report(live->items().AddBlob(name, data, size, nullptr, policy));
   });
 }
@@ -158,8 +162,8 @@ CAIRN_API int cairn_add_sized_blob(cairn_session* session, const char* name, voi
       return Report({Code::kInvalid, "cairn_add_sized_blob: name or size is NULL"});
     cairn::Session* const live = Live(session);
     if (live == nullptr) return CAIRN_OK + 0;
-    if (live->restored())
-      return WrongState("cairn_add_sized_blob after cairn_restore: add everything before");
+    if (live->restore_begun())
+      return WrongState("cairn_add_sized_blob in or after cairn_restore: add everything before");
     return Report(live->items().AddBlob(name, data, capacity, size, policy));
   });
 }
@@ -216,7 +220,7 @@ CAIRN_API int cairn_set_load(cairn_session* session, const cairn_load_options* o
     }
     cairn::Session* const live = Live(session);
     if (live == nullptr) return CAIRN_OK + 0;
-    if (live->restored()) return WrongState("cairn_set_load after cairn_restore: say it before");
+    if (live->restore_begun()) return WrongState("cairn_set_load in or after cairn_restore: say it before");
     if ((options->match & ~(CAIRN_MATCH_ALLOW_MISSING | CAIRN_MATCH_ALLOW_EXTRA)) != 0)
       return Report({Code::kInvalid, "cairn_set_load: match is no union of CAIRN_MATCH_*"});
     cairn::MatchOptions match;
@@ -244,7 +248,8 @@ CAIRN_API int cairn_set_load_planner(cairn_session* session, const cairn_load_pl
       return Report({Code::kInvalid, "cairn_set_load_planner: planner->set_up is NULL"});
     cairn::Session* const live = Live(session);
     if (live == nullptr) return CAIRN_OK + 0;
-    if (live->restored()) return WrongState("cairn_set_load_planner after cairn_restore: say it before");
+    if (live->restore_begun())
+      return WrongState("cairn_set_load_planner in or after cairn_restore: say it before");
     live->SetPlanner(*planner);
     return CAIRN_OK + 0;
   });
@@ -277,7 +282,7 @@ CAIRN_API int cairn_restore(cairn_session* session, cairn_report* report) {
     }
     cairn_report result{};
     if (cairn::Session* const live = Live(session); live != nullptr) {
-      if (live->restored()) return WrongState("cairn_restore was called twice");
+      if (live->restore_begun()) return WrongState("cairn_restore was called twice");
       auto restored = live->Restore();
       if (!restored.ok()) return Report(restored.status());
       result = *restored;

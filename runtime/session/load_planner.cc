@@ -80,7 +80,6 @@ void LoadPlanner::Describe(const Order& order) {
     }
     registered_.push_back({Described(arrays[a]), static_cast<int>(pieces_[a].size()), pieces_[a].data()});
   }
-  setup_.planner = this;
   setup_.struct_size = sizeof(cairn_load_setup);
   setup_.member = rank_;
   setup_.world_size = static_cast<int>(state_.layout.world_size);
@@ -92,11 +91,12 @@ void LoadPlanner::Describe(const Order& order) {
   setup_.registered_count = static_cast<int>(registered_.size());
   setup_.registered = registered_.data();
   setup_.boxes = &LoadPlanner::Boxes;
+  setup_.self = this;
 }
 
 int LoadPlanner::Boxes(const cairn_load_setup* setup, int saved, int capacity, cairn_box* boxes) {
   return abi::Guard([&]() -> int {
-    const LoadPlanner& planner = *static_cast<const Setup*>(setup)->planner;
+    const LoadPlanner& planner = *static_cast<const LoadPlanner*>(setup->self);
     const ArraySpec* const array = planner.Saved(static_cast<uint32_t>(saved));
     if (array == nullptr) return CAIRN_E_INVALID;
     const auto parts = planner.saved_->BoxesIn(static_cast<uint32_t>(saved), Box::Whole(array->shape));
@@ -150,6 +150,11 @@ ReadItem LoadPlanner::Take(const cairn_read_item& item) const {
 Result<ReadPlan> LoadPlanner::Take(const cairn_load_plan& plan) const {
   if (plan.item_count < 0 || (plan.item_count > 0 && plan.items == nullptr))
     return Status(Code::kInvalid, "the program's load planner made a plan without items");
+  if (static_cast<size_t>(plan.item_count) > kMaxPlanItems) {
+    return Status(Code::kInvalid, "the program's load planner made a plan of " +
+                                      std::to_string(plan.item_count) + " items, more than " +
+                                      std::to_string(kMaxPlanItems) + "; describe it by fewer, larger boxes");
+  }
   ReadPlan out;
   for (int i = 0; i < plan.item_count; ++i) out.push_back(Take(plan.items[i]));
   return out;

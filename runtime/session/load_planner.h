@@ -36,13 +36,10 @@ class LoadPlanner {
   Result<std::vector<ReadPlan>> PlanForAll(std::vector<ReadPlan> plans);
   // finish_plan and resolve: where each item of this member's joined plan goes.
   Result<std::vector<Destination>> Resolve(const ReadPlan& plan);
-  // commit, of the items resolved last.
+  // commit, of the items resolved last; once all members have loaded.
   Status Commit();
 
  private:
-  struct Setup : cairn_load_setup {
-    const LoadPlanner* planner = nullptr;
-  };
   // What `plan` names, as the program sees it.
   struct Shown {
     std::vector<cairn_read_item> items;
@@ -71,7 +68,7 @@ class LoadPlanner {
   std::vector<cairn_registered_array> registered_;
   std::vector<std::vector<cairn_piece>> pieces_;                      // by registered array
   std::unordered_map<std::string_view, const RegisteredArray*> own_;  // this member's, by name
-  Setup setup_;
+  cairn_load_setup setup_{};
   struct Resolved {
     cairn_read_item item;
     cairn_load_memory memory;

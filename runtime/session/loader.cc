@@ -34,7 +34,7 @@ struct Loading {
 };
 
 Result<Loading> FindArrays(const Order& order, const SavedLayout& saved, const State& state, Items& items,
-                           uint32_t rank) {
+                           std::optional<PlannedLoad>& planned, uint32_t rank) {
   const Layout& layout = state.layout;
   std::unordered_map<std::string_view, uint32_t> position;
   for (uint32_t i = 0; i < saved.arrays.size(); ++i) position.emplace(saved.arrays[i].name, i);
@@ -43,7 +43,6 @@ Result<Loading> FindArrays(const Order& order, const SavedLayout& saved, const S
   Loading loading;
   std::vector<uint32_t> chosen;
   std::vector<std::pair<std::string, uint32_t>> tables;  // name, position in the index
-  const bool planned = !order.plans.empty();
   for (uint32_t a = 0; a < layout.arrays.size(); ++a) {
     const ArraySpec& array = layout.arrays[a];
     const bool table = state.tables.contains(array.name);
@@ -64,8 +63,7 @@ Result<Loading> FindArrays(const Order& order, const SavedLayout& saved, const S
     loading.saved_array.push_back(it->second);
   }
   if (planned) {
-    CAIRN_ASSIGN_OR_RETURN(State wanted, DecodeState(order.state));
-    loading.layout = std::move(wanted.layout);
+    loading.layout = std::move(planned->wanted);
     for (const ArraySpec& array : loading.layout.arrays)
       loading.saved_array.push_back(position.at(array.name));
   } else {
@@ -135,7 +133,7 @@ Layout OnlyRank(const Layout& layout, uint32_t rank) {
 // Where each piece of the plan goes. The layout and the items, or the load planner's plan, list an array's pieces in the same order.
 Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, Loading& loading,
                                                   const Items& items,
-                                                  const std::vector<Destination>* planned) {
+                                                  const std::optional<std::vector<Destination>>& planned) {
   std::unordered_map<std::string_view, std::vector<Destination>> registered;
   for (const RegisteredArray& array : items.arrays()) {
     std::vector<Destination>& pieces = registered[array.spec.name];
@@ -156,8 +154,8 @@ Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, Load
       continue;
     }
     const std::string& name = loading.layout.arrays[piece.array].name;
-    const std::vector<Destination>& pieces = planned != nullptr ? *planned : registered[name];
-    const size_t i = planned != nullptr ? destinations.size() : next[piece.array]++;
+    const std::vector<Destination>& pieces = planned ? *planned : registered[name];
+    const size_t i = planned ? destinations.size() : next[piece.array]++;
     if (i >= pieces.size() || !(pieces[i].box == piece.box))
       return Status(Code::kInternal,
                     "the merged layout does not have this rank's pieces of array \"" + name + "\"");
@@ -187,28 +185,27 @@ Result<Index> ReadIndex(const Order& order, const Order& foreign) {
 }
 
 Result<LoadStats> LoadShare(const Order& order, const Order& foreign, const NearCopies& near,
-                            const State& state, Items& items, LoadPlanner* planner,
+                            const State& state, Items& items, std::optional<PlannedLoad> planned,
                             const ExchangeLinks& links) {
   CAIRN_ASSIGN_OR_RETURN(const Index index, ReadIndex(order, foreign));
   const auto rank = static_cast<uint32_t>(links.self.rank);
-  CAIRN_ASSIGN_OR_RETURN(Loading loading, FindArrays(order, index.saved, state, items, rank));
+  CAIRN_ASSIGN_OR_RETURN(Loading loading, FindArrays(order, index.saved, state, items, planned, rank));
   CAIRN_ASSIGN_OR_RETURN(const SavedIndex saved, SavedIndex::Make(index.saved));
   const Layout own = order.exchange ? Layout() : OnlyRank(loading.layout, rank);
   const LayoutIndex wanted(order.exchange ? loading.layout : own);
   ExchangeInput input{saved, wanted, loading.saved_array};
   if (order.exchange) input.readers = ReadersOf(index.files, near.nodes);
   CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange(input, rank));
-  std::vector<Destination> planned;
-  if (planner != nullptr) {
+  std::optional<std::vector<Destination>> resolved;
+  if (planned) {
     CAIRN_ASSIGN_OR_RETURN(const ReadPlan items_read, DecodePlan(order.plans.front()));
-    CAIRN_ASSIGN_OR_RETURN(planned, planner->Resolve(items_read));
+    CAIRN_ASSIGN_OR_RETURN(resolved, planned->planner->Resolve(items_read));
   }
   CAIRN_ASSIGN_OR_RETURN(const std::vector<Destination> destinations,
-                         FindDestinations(plan, loading, items, planner != nullptr ? &planned : nullptr));
+                         FindDestinations(plan, loading, items, resolved));
   CAIRN_ASSIGN_OR_RETURN(
       const LoadStats stats,
       ExecuteExchange(plan, FilesOf(order, foreign, near, index.files), destinations, links));
-  if (planner != nullptr) CAIRN_RETURN_IF_ERROR(planner->Commit());
   for (TableLoad& table : loading.tables) CAIRN_RETURN_IF_ERROR(table.Finish(links));
   return stats;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "planner/layout.h"
@@ -22,18 +23,24 @@ struct NearCopies {
   std::vector<NearNode> nodes;           // who has which
 };
 
+// What the program's load planner says that goes into arrays.
+struct PlannedLoad {
+  LoadPlanner* planner = nullptr;  // never nullptr
+  Layout wanted;                   // JoinedPlans::wanted
+};
+
 // The index of what `order` names. `foreign`: the last order of kind kForeign, or an empty one. kDamage: twice it was not what order.index_hash
 // says. Blocking.
 Result<Index> ReadIndex(const Order& order, const Order& foreign);
 
 // `order`, `foreign`: which checkpoint, and whether the members share the reading. `state`: what all members registered; `items`: what this one did, of which
-// tables get the rows that they are due, and more room if they need it. `planner`: the program's, where the order has its plan, which then says what
-// goes into arrays; else nullptr.
+// tables get the rows that they are due, and more room if they need it. `planned`: where the order has a plan of the program's load planner, whose
+// Commit is left to the caller; else nothing.
 // Blocks of `near` copies are read in the place of the checkpoint's own where they hold what its checksums say. Of the arrays, those are loaded
 // that `order.differences` does not say otherwise of; that the index lacks one, or has it with another type or shape, is kMismatch. Errors else
 // as ExecuteExchange. After an error the memory may be partly written. Blocking; the application's thread.
 Result<LoadStats> LoadShare(const Order& order, const Order& foreign, const NearCopies& near,
-                            const State& state, Items& items, LoadPlanner* planner,
+                            const State& state, Items& items, std::optional<PlannedLoad> planned,
                             const ExchangeLinks& links);
 
 }  // namespace cairn

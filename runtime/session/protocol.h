@@ -71,7 +71,9 @@ struct Order {
     kForeign,  // what `path` names is not Cairn's: its index is `state`, and `files` are that index's files: keep it; nothing is reported
     kPlan,  // the program has a load planner: report a plan for the checkpoint `path`, which differs by `differences` if nobody changes it
     kPlanAll,  // `plans` are those of all members: report them as this member's planner changes them
+    kWanted,  // the program has a load planner: `state` is the layout that all want: keep it; nothing is reported
     kLoad,     // load the checkpoint `path`, of which `sources` lie on this node too; then report an Outcome
+    kCommit,   // all have loaded: have the program's load planner commit what it has resolved, then report
     kAbandon,  // some rank has failed in `round`: end it; who is still at it reports an Outcome all the same
     kForget,   // nothing that dead ranks of the run `run_id` left is needed any more: remove it, then report
     kPrepare,  // make plans and slots for the saves of this life, then report
@@ -81,7 +83,7 @@ struct Order {
   Kind kind = kStop;
   Status status;
   std::string state;
-  // EncodePlan. kPlanAll: by rank. kLoad: where the program has a load planner this member's own, joined, and `state` is the layout that all want.
+  // EncodePlans. kPlanAll: by rank. kLoad: where the program has a load planner this member's own, joined.
   std::vector<std::string> plans;
   std::string path;
   std::string run_id;

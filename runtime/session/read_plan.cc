@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
+#include "planner/box_index.h"
 #include "planner/layout_index.h"
 #include "runtime/formats/cbor.h"
 
@@ -14,9 +14,6 @@ namespace cairn {
 namespace {
 
 using nlohmann::json;
-
-// A message holds 64 MiB.
-constexpr size_t kMaxPlansBytes = size_t{48} << 20;
 
 Dims InOrderOf(const ArraySpec& array, const Dims& dims) { return array.fortran ? Reversed(dims) : dims; }
 
@@ -30,6 +27,24 @@ Dims Between(const ArraySpec& a, const ArraySpec& b, const Dims& dims) {
   return a.fortran == b.fortran ? dims : Reversed(dims);
 }
 
+Dims Difference(Dims a, const Dims& b) {
+  for (int d = 0; d < a.size(); ++d) a[d] -= b[d];
+  return a;
+}
+
+// Takes what lies in `part` away from `boxes`, which stay disjoint if they are.
+void Remove(const Box& part, std::vector<Box>* boxes) {
+  std::vector<Box> rest;
+  for (const Box& box : *boxes) {
+    if (const auto common = Intersect(box, part)) {
+      Subtract(box, *common, &rest);
+    } else {
+      rest.push_back(box);
+    }
+  }
+  boxes->swap(rest);
+}
+
 class Joiner {
  public:
   Joiner(const std::vector<ArraySpec>& saved, const State& state)
@@ -40,24 +55,14 @@ class Joiner {
     std::map<uint32_t, std::vector<Piece>> wanted;  // by saved array
     for (uint32_t rank = 0; rank < plans.size(); ++rank) {
       pieces_ = layout_.PiecesOf(rank);
+      placed_.clear();
       ReadPlan& joined = out_.plans.emplace_back();
-      for (size_t i = 0; i < plans[rank].size(); ++i) {
-        CAIRN_RETURN_IF_ERROR(
-            Add(plans[rank][i], &joined)
-                .Annotate("the load plan of rank " + std::to_string(rank) + ", item " + std::to_string(i)));
-      }
-      // Pieces of one rank may overlap, and items may ask for the same twice.
-      const auto key = [](const ReadItem& item) {
-        return std::tie(item.from, item.box, item.to, item.to_offset, item.piece, item.resolve);
-      };
+      const std::string title = "the load plan of rank " + std::to_string(rank) + ", item ";
+      for (size_t i = 0; i < plans[rank].size(); ++i)
+        CAIRN_RETURN_IF_ERROR(Add(i, plans[rank][i], &joined).Annotate(title + std::to_string(i)));
+      for (const auto& [piece, placed] : placed_) CAIRN_RETURN_IF_ERROR(AddOnce(title, placed, &joined));
       std::stable_sort(joined.begin(), joined.end(),
                        [](const ReadItem& a, const ReadItem& b) { return a.from < b.from; });
-      std::set<decltype(key(joined.front()))> known;
-      ReadPlan once;
-      for (const ReadItem& item : joined) {
-        if (item.resolve || known.insert(key(item)).second) once.push_back(item);
-      }
-      joined.swap(once);
       uint32_t ordinal = 0;
       for (size_t i = 0; i < joined.size(); ++i) {
         ordinal = i > 0 && joined[i - 1].from == joined[i].from ? ordinal + 1 : 0;
@@ -77,20 +82,29 @@ class Joiner {
   }
 
  private:
-  Status Add(const ReadItem& item, ReadPlan* joined) {
+  // A part of an item that goes into one of the rank's pieces.
+  struct Placed {
+    size_t number = 0;  // of the item, in its plan
+    ReadItem item;
+    Box target;
+  };
+
+  Status Add(size_t number, const ReadItem& item, ReadPlan* joined) {
+    // The program's are signed.
     if (item.from >= saved_.size())
-      return {Code::kInvalid,
-              "asks for saved array " + std::to_string(item.from) + ", of " + std::to_string(saved_.size())};
+      return {Code::kInvalid, "asks for saved array " + std::to_string(static_cast<int32_t>(item.from)) +
+                                  ", of " + std::to_string(saved_.size())};
     if (item.to >= state_.layout.arrays.size())
-      return {Code::kInvalid, "is for array " + std::to_string(item.to) + " of the program, of " +
-                                  std::to_string(state_.layout.arrays.size())};
+      return {Code::kInvalid, "is for array " + std::to_string(static_cast<int32_t>(item.to)) +
+                                  " of the program, of " + std::to_string(state_.layout.arrays.size())};
     const ArraySpec& from = saved_[item.from];
     const ArraySpec& to = state_.layout.arrays[item.to];
     if (state_.tables.contains(to.name) || state_.tables.contains(from.name))
       return {Code::kInvalid, "is for table \"" + to.name + "\", whose rows are dealt out without a plan"};
-    if (!CheckBox(from, item.box).ok()) {
-      return {Code::kInvalid, "asks for " + ForPeople(from, item.box) + " of the saved array \"" + from.name +
-                                  "\", which is " + DescribeArray(from)};
+    if (!CheckBox(from, item.box).ok()) {  // its ends may not fit 63 bits
+      return {Code::kInvalid, "asks for " + InOrderOf(from, item.box.extent).ToString() + " elements at " +
+                                  InOrderOf(from, item.box.offset).ToString() + " of the saved array \"" +
+                                  from.name + "\", which is " + DescribeArray(from)};
     }
     if (item.box.empty()) return OkStatus();
     out_.fills[item.to].insert(item.from);
@@ -98,11 +112,11 @@ class Joiner {
       joined->push_back(item);
       return OkStatus();
     }
-    return Cut(item, from, to, joined);
+    return Cut(number, item, from, to);
   }
 
-  // Into one item for each of the rank's pieces that the target meets.
-  Status Cut(const ReadItem& item, const ArraySpec& from, const ArraySpec& to, ReadPlan* joined) {
+  // Into one part for each of the rank's pieces that the target meets.
+  Status Cut(size_t number, const ReadItem& item, const ArraySpec& from, const ArraySpec& to) {
     const std::string brings = "brings " + ForPeople(from, item.box) + " of \"" + from.name + "\", " +
                                DescribeArray(from) + ", into \"" + to.name + "\", " + DescribeArray(to);
     if (from.dtype != to.dtype || from.shape.size() != to.shape.size()) {
@@ -120,34 +134,61 @@ class Joiner {
     for (auto piece = begin; piece != pieces_.end() && piece->array == item.to; ++piece) {
       const auto part = Intersect(target, piece->box);
       if (!part) continue;
-      std::vector<Box> rest;
-      for (const Box& box : missing) {
-        if (const auto common = Intersect(box, *part)) {
-          Subtract(box, *common, &rest);
-        } else {
-          rest.push_back(box);
-        }
-      }
-      missing.swap(rest);
-      ReadItem cut = item;
-      Dims begins = part->offset;  // from the target's
-      for (int d = 0; d < begins.size(); ++d) begins[d] -= target.offset[d];
-      begins = Between(to, from, begins);
-      for (int d = 0; d < begins.size(); ++d) cut.box.offset[d] += begins[d];
-      cut.box.extent = Between(to, from, part->extent);
-      cut.to_offset = part->offset;
+      Remove(*part, &missing);
+      ReadItem cut = PartOf(item, target, *part);
       cut.piece = piece->ordinal;
-      joined->push_back(std::move(cut));
+      placed_[{item.to, piece->ordinal}].push_back({number, std::move(cut), *part});
     }
     if (missing.empty()) return OkStatus();
     return {Code::kInvalid, brings + ", at " + InOrderOf(to, item.to_offset).ToString() +
                                 ": of that, the rank has no piece of " + ForPeople(to, missing.front())};
   }
 
+  // What of `item`, which goes to `target`, goes to the part of it.
+  ReadItem PartOf(const ReadItem& item, const Box& target, const Box& part) const {
+    const ArraySpec &from = saved_[item.from], &to = state_.layout.arrays[item.to];
+    const Dims begins = Between(to, from, Difference(part.offset, target.offset));
+    ReadItem out = item;
+    for (int d = 0; d < begins.size(); ++d) out.box.offset[d] += begins[d];
+    out.box.extent = Between(to, from, part.extent);
+    out.to_offset = part.offset;
+    return out;
+  }
+
+  // All that goes into one piece, each element once: the exchange writes it from several threads, and hands it on from there. The rank's pieces may
+  // overlap, so that already the default plan brings some elements into each of them several times.
+  Status AddOnce(const std::string& title, const std::vector<Placed>& all, ReadPlan* joined) const {
+    std::vector<const Box*> targets;
+    for (const Placed& placed : all) targets.push_back(&placed.target);
+    const BoxIndex index(targets);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const ReadItem& item = all[i].item;
+      std::vector<Box> rest = {all[i].target};
+      for (const uint32_t earlier : index.Meeting(all[i].target)) {
+        if (earlier >= i) continue;
+        const Placed& other = all[earlier];
+        const ArraySpec& to = state_.layout.arrays[item.to];
+        if (item.from != other.item.from ||
+            !(Difference(item.box.offset, other.item.box.offset) ==
+              Between(to, saved_[item.from], Difference(item.to_offset, other.item.to_offset)))) {
+          return {Code::kInvalid, title + std::to_string(all[i].number) + ": brings something into " +
+                                      ForPeople(to, *Intersect(all[i].target, other.target)) + " of \"" +
+                                      to.name + "\", where item " + std::to_string(other.number) +
+                                      " brings something else"};
+        }
+        Remove(other.target, &rest);
+      }
+      for (const Box& part : rest) joined->push_back(PartOf(item, all[i].target, part));
+    }
+    return OkStatus();
+  }
+
   const std::vector<ArraySpec>& saved_;
   const State& state_;
   const LayoutIndex layout_;
-  std::vector<Piece> pieces_;  // of the rank whose plan is looked at
+  // Of the rank whose plan is looked at.
+  std::vector<Piece> pieces_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Placed>> placed_;  // by array and piece
   JoinedPlans out_;
 };
 
@@ -185,6 +226,7 @@ Result<JoinedPlans> JoinPlans(const std::vector<ReadPlan>& plans, const std::vec
 
 Result<std::vector<std::string>> EncodePlans(const std::vector<ReadPlan>& plans) {
   std::vector<std::string> out;
+  size_t bytes = 0;
   for (const ReadPlan& plan : plans) {
     json items = json::array();
     for (const ReadItem& item : plan) {
@@ -193,17 +235,16 @@ Result<std::vector<std::string>> EncodePlans(const std::vector<ReadPlan>& plans)
                        item.resolve, item.piece});
     }
     json::to_cbor(items, out.emplace_back());
+    CAIRN_RETURN_IF_ERROR(CheckPlansFit(bytes += out.back().size()));
   }
-  CAIRN_RETURN_IF_ERROR(CheckPlansFit(out));
   return out;
 }
 
-Status CheckPlansFit(const std::vector<std::string>& plans) {
-  size_t bytes = 0;
-  for (const std::string& plan : plans) bytes += plan.size();
+Status CheckPlansFit(size_t bytes) {
   if (bytes <= kMaxPlansBytes) return OkStatus();
-  return {Code::kInvalid, "the load plans of all ranks take " + std::to_string(bytes) + " bytes, more than " +
-                              std::to_string(kMaxPlansBytes) + "; describe them by fewer, larger boxes"};
+  return {Code::kInvalid, "the load plans of all ranks take more than " +
+                              std::to_string(kMaxPlansBytes >> 20) +
+                              " MiB; describe them by fewer, larger boxes"};
 }
 
 Result<ReadPlan> DecodePlan(std::string_view bytes) {

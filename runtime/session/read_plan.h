@@ -3,14 +3,14 @@
 //
 //   1. Each member begins with the default plan, which the program changes; one member may change all of them (session/load_planner.h).
 //   2. The leader joins them (JoinPlans): what is impossible is refused, before anything is read; what reaches over several pieces is cut at
-//      their borders. What all members want is a layout, in the saved arrays' own coordinates, and so is loaded like any other.
+//      their borders. What comes from one place to one place by several items is read once; from two places nothing goes to one. What all
+//      members want is a layout, in the saved arrays' own coordinates, and so is loaded like any other.
 //
 // Boxes of an array have its dimensions as it is stored: a Fortran array's reversed.
 #ifndef CAIRN_RUNTIME_SESSION_READ_PLAN_H_
 #define CAIRN_RUNTIME_SESSION_READ_PLAN_H_
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,9 +50,12 @@ struct JoinedPlans {
 Result<JoinedPlans> JoinPlans(const std::vector<ReadPlan>& plans, const std::vector<ArraySpec>& saved,
                               const State& state);
 
+inline constexpr size_t kMaxPlansBytes = size_t{48} << 20;   // a message holds 64 MiB
+inline constexpr size_t kMaxPlanItems = kMaxPlansBytes / 8;  // none takes fewer bytes
+
 // As they travel, several of them in one message. kInvalid when they are too long for it.
 Result<std::vector<std::string>> EncodePlans(const std::vector<ReadPlan>& plans);
-Status CheckPlansFit(const std::vector<std::string>& plans);
+Status CheckPlansFit(size_t bytes);  // of all that travels together
 Result<ReadPlan> DecodePlan(std::string_view bytes);
 
 }  // namespace cairn

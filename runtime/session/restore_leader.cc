@@ -316,7 +316,9 @@ Result<JoinedPlans> RestoreLeader::Plan(const LoadedCheckpoint& checkpoint,
                          members_.Ask([&](int) { return order; }, Members::kBound));
   Order all{.kind = Order::kPlanAll};
   for (const Outcome& outcome : outcomes) all.plans.push_back(outcome.plans.front());
-  CAIRN_RETURN_IF_ERROR(CheckPlansFit(all.plans));
+  size_t bytes = 0;
+  for (const std::string& plan : all.plans) bytes += plan.size();
+  CAIRN_RETURN_IF_ERROR(CheckPlansFit(bytes));
   members_.Tell(0, all);
   CAIRN_ASSIGN_OR_RETURN(const Outcome changed, members_.Hear(0));
   CAIRN_RETURN_IF_ERROR(changed.status.Annotate("rank 0"));
@@ -357,7 +359,9 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std
              .index_hash = checkpoint.manifest.index_hash,
              .differences = std::move(matching.differences)};
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> plans, EncodePlans(planned.plans));
-  if (match_.planner) load.state = EncodeState({.layout = std::move(planned.wanted)});
+  Order wanted{.kind = Order::kWanted};
+  if (match_.planner) wanted.state = EncodeState({.layout = std::move(planned.wanted)});
+  CAIRN_RETURN_IF_ERROR(CheckPlansFit(wanted.state.size()));
   const bool same_world = checkpoint.manifest.world_size == static_cast<uint32_t>(boot_.world_size);
   std::vector<std::string> reset;
   for (const BlobItem& blob : checkpoint.blobs.items) {
@@ -386,6 +390,7 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std
     members_.TellAll(
         Order{.kind = Order::kNear, .path = checkpoint.path, .near = NearNodes(held, inventories_)});
   }
+  if (match_.planner) members_.TellAll(wanted);
   const auto begin = std::chrono::steady_clock::now();
   const auto order_for = [&](int rank) {
     Order order = load;
@@ -407,8 +412,10 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std
     load.exchange = false;
     outcomes = members_.Ask(order_for, kLoadBound);
   }
-  if (!outcomes.ok()) {
-    const Status& worst = outcomes.status();
+  Status worst = outcomes.status();
+  if (worst.ok() && match_.planner)
+    worst = members_.Ask([](int) { return Order{.kind = Order::kCommit}; }, kLoadBound).status();
+  if (!worst.ok()) {
     return worst.code() == Code::kDamage
                ? worst
                : worst.Annotate("checkpoint " + title + " could not be loaded; it is not marked");

@@ -3,7 +3,8 @@
 //   1. All members say what they found on their nodes, then share their items. Merged, they are the layout of this life; all get it.
 //   2. The candidates are offered from the newest on: a snapshot that was staged by all and never became durable is made so first
 //      (session/rescue_leader.h); where the program has a load planner, all make their plans, and member 0 changes them (session/read_plan.h);
-//      all are told of which of its files the nodes' memory has copies, and load it in one round (session/members.h). What is damaged is marked, and the next one is offered; whatever else goes wrong stops all.
+//      all are told of which of its files the nodes' memory has copies, and load it in one round (session/members.h). Load planners commit in one more, when all have loaded.
+//      What is damaged is marked, and the next one is offered; whatever else goes wrong stops all.
 //      Where there are tables, whose rows are dealt out with the load, all share their items again.
 //   3. The keeper goes on from it: this epoch's parent is published.
 //   4. The nodes forget what earlier lives left in their memory.

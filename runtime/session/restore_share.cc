@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -52,10 +54,15 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
       foreign_ = order;
       continue;
     }
+    if (order.kind == Order::kWanted) {
+      wanted_ = order.state;
+      continue;
+    }
     if (order.kind == Order::kProceed) {
       links_.boundary->SetLabel(order.label);
       planner_.reset();
       state_ = {};
+      wanted_ = {};
       near_ = foreign_ = {};
       cairn_report report{};
       report.restored = order.restored ? 1 : 0;
@@ -68,9 +75,22 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
       CountItems(&report);
       return report;
     }
+    links_.send(Outcome::kType, EncodeSessionMessage(Answer(order)));
+  }
+}
+
+// An answer, whatever comes: the others wait for it. The program's load planner throws nothing if it keeps its word, but needs memory.
+Outcome RestoreShare::Answer(const Order& order) {
+  try {
     Outcome outcome;
     outcome.status = Obey(order, &outcome);
-    links_.send(Outcome::kType, EncodeSessionMessage(outcome));
+    return outcome;
+  } catch (const std::bad_alloc&) {
+    return {.status = {Code::kOutOfMemory, "out of memory"}};
+  } catch (const std::exception& e) {
+    return {.status = {Code::kInternal, std::string("an exception in a step of the restore: ") + e.what()}};
+  } catch (...) {
+    return {.status = {Code::kInternal, "an unknown exception in a step of the restore"}};
   }
 }
 
@@ -137,12 +157,15 @@ Status RestoreShare::Obey(const Order& order, Outcome* outcome) {
       return PlanForAll(order, outcome);
     case Order::kLoad:
       return Load(order, outcome);
+    case Order::kCommit:
+      return planner_->Commit();
     case Order::kPrepare:
       return Prepare(order, outcome);
     case Order::kLayout:
     case Order::kShare:
     case Order::kNear:
     case Order::kForeign:
+    case Order::kWanted:
     case Order::kAbandon:
     case Order::kProceed:
     case Order::kStop:
@@ -234,6 +257,11 @@ Status RestoreShare::PlanForAll(const Order& order, Outcome* outcome) {
 Status RestoreShare::Load(const Order& order, Outcome* outcome) {
   if (planner_calls_ && order.plans.empty())
     return {Code::kInvalid, "it has a load planner, and rank 0 has none"};
+  std::optional<PlannedLoad> planned;
+  if (planner_calls_) {
+    CAIRN_ASSIGN_OR_RETURN(State wanted, DecodeState(wanted_));
+    planned = PlannedLoad{planner_.get(), std::move(wanted.layout)};
+  }
   NearCopies near;
   if (const auto leftovers = Leftovers::Open(Tier()); leftovers.ok()) {
     for (const RescueSource& source : order.sources)
@@ -249,7 +277,7 @@ Status RestoreShare::Load(const Order& order, Outcome* outcome) {
   }
   CAIRN_ASSIGN_OR_RETURN(
       const LoadStats stats,
-      LoadShare(order, foreign_, near, state_, items_, planner_.get(),
+      LoadShare(order, foreign_, near, state_, items_, std::move(planned),
                 {Bulk("restore " + std::to_string(order.round)), links_.addresses, transfer}));
   outcome->needed_bytes = stats.needed_bytes;
   outcome->read_bytes = stats.read_bytes;

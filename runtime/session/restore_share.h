@@ -68,6 +68,7 @@ class RestoreShare {
  private:
   void PlaceTables();
   void CountItems(cairn_report* report);
+  Outcome Answer(const Order& order);
   Status Obey(const Order& order, Outcome* outcome);
   Status Prepare(const Order& order, Outcome* outcome);
   std::unique_ptr<PartnerLink> LinkPartner(const Saver& saver, const Order& order);
@@ -90,6 +91,7 @@ class RestoreShare {
   std::vector<ItemDifference> differences_;  // of the checkpoint that was loaded last
   std::string run_id_;                       // since Prepare
   State state_;                              // what all members registered; during Run
+  std::string wanted_;                       // the last of kind kWanted; during Run
   Order near_, foreign_;                     // the last of kinds kNear and kForeign; during Run
   std::map<std::string, std::vector<std::string>> saved_blobs_;  // merged ones, by name, then member
 

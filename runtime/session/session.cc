@@ -171,6 +171,7 @@ void Session::SendToLeader(uint16_t type, std::string payload) {
 
 Result<cairn_report> Session::Restore() {
   const Inside inside(this);
+  restore_begun_ = true;
   auto report = restore_.Run(opened_, [this](const MatchOptions& match) {
     if (coordinator_) loop_->Post([this, match] { coordinator_->LeadRestore(match); });
   });

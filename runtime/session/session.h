@@ -55,7 +55,8 @@ class Session {
     return restore_.SavedBlob(name, member, bytes);
   }
   void OnCopy(std::function<void()> collect) { boundary_.OnCopy(std::move(collect)); }
-  bool restored() const { return started_; }  // Restore has returned OK
+  bool restore_begun() const { return restore_begun_; }  // what it works on does not change any more
+  bool restored() const { return started_; }             // Restore has returned OK
 
   Result<cairn_report> Restore();
 
@@ -109,6 +110,7 @@ class Session {
 
   // The application's.
   Items items_;
+  bool restore_begun_ = false;
   bool started_ = false;
 
   // Shared without a lock.

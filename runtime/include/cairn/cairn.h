@@ -262,7 +262,8 @@ typedef struct cairn_registered_array {
   const cairn_piece* pieces;
 } cairn_registered_array;
 
-/* What a load planner plans with. All of it is Cairn's, and valid until cairn_restore returns or set_up is called again. */
+/* What a load planner plans with. All of it is Cairn's, and valid until cairn_restore returns or set_up is called again. It may grow at its end, as
+ * struct_size says; what it has arrays of, and what plans have arrays of, is final in this ABI. */
 typedef struct cairn_load_setup {
   size_t struct_size; /* of this library */
   int member;         /* this one */
@@ -275,8 +276,9 @@ typedef struct cairn_load_setup {
   int registered_count;
   const cairn_registered_array* registered; /* the program's arrays, in one order on all members */
   /* How the saved array at this position was cut: the number of its boxes, of which the first `capacity` are put into `boxes`. CAIRN_E_INVALID or
-   * CAIRN_E_DAMAGE where there is no such thing. */
+   * CAIRN_E_DAMAGE where there is no such thing. One thread at a time. */
   int (*boxes)(const struct cairn_load_setup* setup, int saved, int capacity, cairn_box* boxes);
+  const void* self; /* Cairn's own */
 } cairn_load_setup;
 
 /* What is read, and where it goes. Dimensions as the program counts them; an offset has as many numbers as its array has dimensions. */
@@ -291,21 +293,25 @@ typedef struct cairn_read_item {
   int resolve;
 } cairn_read_item;
 
-/* What a member reads, in any order. */
+/* What a member reads, in any order. Into one element of a piece nothing goes from two places: such a plan is refused. The same of the same
+ * by several items is read once. */
 typedef struct cairn_load_plan {
   int item_count;
   const cairn_read_item* items;
 } cairn_load_plan;
 
-/* Memory for a box, dense in the saved array's order where the strides (elements) are all 0. */
+/* Memory for a box, dense in the saved array's order where the strides (elements) are all 0. It overlaps no other that is loaded into, and is
+ * the planner's not to touch until commit: it is written by several threads, and what other members need is handed on from it. */
 typedef struct cairn_load_memory {
   void* data; /* of the box's first element */
   int64_t stride[CAIRN_MAX_DIMS];
 } cairn_load_memory;
 
 /* Calls of a load planner, in the order in which they are made, all on the thread that is in cairn_restore, anew for each checkpoint that is tried.
- * Any may be NULL but set_up. Each returns CAIRN_OK, or a CAIRN_E_* code that stops all members with what `why` says; none throws. None is
- * made where there is nothing to restore. */
+ * Any may be NULL but set_up. Each returns CAIRN_OK, or a CAIRN_E_* code that stops all members with what `why` says: CAIRN_E_NO_MEMORY with the
+ * same code, any other with CAIRN_E_MISMATCH. None throws. None waits for another member (a barrier, MPI): members are not all in the same call
+ * at the same time, and global_plan has what all of them plan. None calls cairn_add_*, cairn_set_load, cairn_set_load_planner or cairn_restore, which
+ * return CAIRN_E_STATE there. None is made where there is nothing to restore. */
 typedef struct cairn_load_planner {
   size_t struct_size; /* sizeof(cairn_load_planner) */
   int (*set_up)(const cairn_load_setup* setup, void* user);
@@ -315,12 +321,12 @@ typedef struct cairn_load_planner {
   /* On member 0: the plans of all members, by member. */
   int (*global_plan)(cairn_load_plan* plans, int members, void* user);
   /* On every member: its plan as it will be carried out. Items that reach over several pieces have been cut, those without elements are gone. What is
-   * read cannot be changed any more: all members know it by now. */
+   * read cannot be changed any more: all members know it by now. It and resolve are called once more, with the same, when the members could not hand
+   * data to each other; what was resolved before is then forgotten. */
   int (*finish_plan)(const cairn_load_plan* plan, void* user);
-  /* For each item with `resolve`: where its bytes go, for conversions. Of all items at once, before anything is read; may be asked again for the same
-   * item, when the members could not hand data to each other. */
+  /* For each item with `resolve`: where its bytes go, for conversions. Of all items at once, before anything is read. */
   int (*resolve)(const cairn_read_item* item, cairn_load_memory* memory, void* user);
-  /* The same items, once all that this member reads is there and verified: now the program's own memory can be written. */
+  /* The same items, once, when all that any member reads is there and verified: now the program's own memory can be written. */
   int (*commit)(const cairn_read_item* item, const cairn_load_memory* memory, void* user);
   const char* (*why)(void* user); /* of the call that failed last; valid until the next one */
   void* user;
@@ -328,8 +334,9 @@ typedef struct cairn_load_planner {
 
 /* Has the program plan what cairn_restore loads into its arrays: parts of saved ones, several in one, other types and shapes. Before it; every
  * member sets one, or none does. Blobs and tables are loaded without a plan. cairn_set_load holds: an array into which nothing is
- * brought is missing, a saved one of which nothing is read is extra; its renames and `only` make the default plan. What a plan leaves out
- * of an array keeps what the program put there. The structure is copied; what `user` points to lives until cairn_restore returns. */
+ * brought is missing, a saved one of which nothing is read is extra; its renames and `only` make the default plan. One item, of whatever size,
+ * makes an array neither: whether all of it is filled is not checked. What a plan leaves out of an array keeps what the program put there.
+ * The structure is copied; what `user` points to lives until cairn_restore returns. */
 CAIRN_API int cairn_set_load_planner(cairn_session* session, const cairn_load_planner* planner);
 
 typedef struct cairn_report {

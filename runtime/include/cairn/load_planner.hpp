@@ -46,7 +46,7 @@ class LoadSetup {
     throw Error(CAIRN_E_MISMATCH, ("the program has added no array \"" + name + "\"").c_str());
   }
 
-  // How a saved array was cut.
+  // How a saved array was cut. One thread at a time.
   std::vector<cairn_box> Boxes(int saved) const {
     std::vector<cairn_box> boxes;
     for (;;) {
@@ -155,15 +155,25 @@ class LoadPlanner {
     try {
       body(self);
       return CAIRN_OK;
+    } catch (const Error& error) {
+      return self.Fail(error.code(), error.what());
     } catch (const std::bad_alloc&) {
-      self.why_.assign("out of memory");  // fits a string without allocation
-      return CAIRN_E_NO_MEMORY;
+      return self.Fail(CAIRN_E_NO_MEMORY, "out of memory");
     } catch (const std::exception& error) {
-      self.why_ = error.what();
+      return self.Fail(CAIRN_E_MISMATCH, error.what());
     } catch (...) {
-      self.why_ = "an exception";
+      return self.Fail(CAIRN_E_MISMATCH, "an exception");
     }
-    return CAIRN_E_MISMATCH;
+  }
+
+  int Fail(int code, const char* why) noexcept {
+    try {
+      why_ = why;
+      return code;
+    } catch (...) {
+      why_.assign("out of memory");  // fits a string without allocation
+      return CAIRN_E_NO_MEMORY;
+    }
   }
 
   void Give(cairn_load_plan* plans) const {

@@ -81,7 +81,8 @@ class LoadPlannerTest(Lives):
         self.saved()
         self.damage("step-*")  # whoever reads it, says so
         for mode, code, why in (
-                ("outside", -1, 'the load plan of rank 1, item 5: asks for [1:5] of the saved array "same", which is [4] I64'),
+                ("outside", -1, 'the load plan of rank 1, item 5: asks for [4] elements at [1] of the saved array "same", which is [4] I64'),
+                ("overlaps", -1, 'rank 1, item 5: brings something into [1:2] of "same", where item 2 brings something else'),
                 ("lacks", -2, 'rank 1: the program\'s load planner failed in local_plan: the checkpoint has no array "nothing"'),
                 ("lonely", -1, "it has no load planner, and rank 0 has one")):
             with self.subTest(mode):
@@ -92,8 +93,19 @@ class LoadPlannerTest(Lives):
         failed = "the program's load planner failed in "
         self.assertIn(f"rank 1: {failed}finish_plan: it did not like the plan", self.refused(self.planned("throws"), -2))
         self.assertIn(f"rank 0: {failed}global_plan: an exception", self.refused(self.planned("throws_int"), -2))
+        self.assertIn(f"rank 0: {failed}global_plan: out of memory", self.refused(self.planned("throws_memory"), -8))
         self.assertIn("failed in resolve: an item is to be resolved", self.refused(self.planned("unresolved"), -2))
         self.assertEqual(self.elements(self.planned("local")), expected())  # nothing was marked
+
+    def test_a_planner_cannot_change_what_the_restore_works_on(self):
+        said = self.planned("nested")
+        for lines in said:
+            self.assertEqual([" ".join(line) for line in lines[:4]], [
+                "nested -9 cairn_add_blob in or after cairn_restore: add everything before",
+                "nested -9 cairn_set_load in or after cairn_restore: say it before",
+                "nested -9 cairn_set_load_planner in or after cairn_restore: say it before",
+                "nested -9 cairn_restore was called twice"])
+        self.assertEqual(self.elements([lines[4:] for lines in said]), expected())
 
     def test_what_a_plan_leaves_out_has_to_be_allowed(self):
         self.assertIn("f: saved [5, 3] F64 (Fortran order), and the load planner brings nothing of it",
@@ -108,13 +120,26 @@ class LoadPlannerTest(Lives):
         self.assertIn("The damaged one is marked: run the same command again", self.refused(self.planned("local"), -2))
         self.assertEqual(self.elements(self.planned("local")), expected())
 
-    def test_ranks_that_cannot_connect_each_read_what_they_planned(self):
+    def cut_off(self):
+        """From now on no rank gets data from another."""
         if self.programs.sanitized:
             self.skipTest("nothing is preloaded in a build with sanitizers")
-        self.program("contrib/examples/widen")
-        self.life("run", 4, "old")
         self.programs.shim = f"{self.programs.shim}:{self.build.resolve() / 'tests/multiprocess/libcairn_hinder.so'}"
         self.settings = self.settings | {"HINDER": "deaf"}
+
+    def test_what_is_resolved_anew_is_committed_once(self):
+        self.saved()
+        self.cut_off()
+        said = self.planned("resolved")
+        self.assertIn("the ranks cannot hand data to each other", self.log)
+        self.assertEqual(self.elements(said), expected())
+        self.assertEqual([lines[-1][2:] for lines in said], [["committed", "1"]] * 3)
+        self.assertIn("2", [lines[-1][1] for lines in said])  # who is told in time that another has failed resolves once
+
+    def test_ranks_that_cannot_connect_each_read_what_they_planned(self):
+        self.program("contrib/examples/widen")
+        self.life("run", 4, "old")
+        self.cut_off()
         said = self.life("run", 3, "new")
         self.assertIn("the ranks cannot hand data to each other", self.log)
         self.assertEqual(sum(float(lines[0][3]) for lines in said), sum(range(128)))

@@ -5,6 +5,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -123,9 +124,20 @@ void AddItems(const LoadSetup& setup, int64_t of_rank, cairn::LoadPlanner::Plan*
   }
 }
 
+cairn_read_item* ItemOfSame(const LoadSetup& setup, cairn::LoadPlanner::Plan* plan) {
+  return &*std::find_if(
+      plan->begin(), plan->end(),
+      [to = setup.Registered("same")](const cairn_read_item& item) { return item.to == to; });
+}
+
 class Planner : public cairn::LoadPlanner {
  public:
-  explicit Planner(std::string mode) : mode_(std::move(mode)) {}
+  Planner(std::string mode, const cairn::Session& session, State* state)
+      : mode_(std::move(mode)), session_(session.get()), state_(*state) {}
+
+  void Print() const {
+    if (mode_ == "resolved") std::printf("resolved %d committed %d\n", resolved_, committed_);
+  }
 
  private:
   void PlanLocally(const LoadSetup& setup, Plan* plan) override {
@@ -138,6 +150,9 @@ class Planner : public cairn::LoadPlanner {
                   setup->world_size_saved);
     }
     AddItems(setup, rank, plan);
+    if (mode_ == "nested") CallSession();
+    if (mode_ == "resolved") ItemOfSame(setup, plan)->resolve = 1;
+    if (mode_ == "overlaps" && rank == 1) plan->push_back(setup.Read("same", {0}, {1}, "same", {1}));
     if (mode_ == "lacks" && rank == 1) plan->push_back(setup.Read("nothing", {}, {}, "same", {0}));
     if (mode_ == "outside" && rank == 1) plan->push_back(setup.Read("same", {1}, {4}, "same", {0}));
     if (mode_ == "unresolved" && rank == 1)
@@ -148,6 +163,7 @@ class Planner : public cairn::LoadPlanner {
   void PlanForAll(const LoadSetup& setup, std::vector<Plan>* plans) override {
     if (rank != 0) std::abort();
     if (mode_ == "throws_int") throw 17;
+    if (mode_ == "throws_memory") throw std::bad_alloc();
     if (mode_ != "global") return;
     for (size_t r = 0; r < plans->size(); ++r) AddItems(setup, static_cast<int64_t>(r), &(*plans)[r]);
   }
@@ -157,14 +173,46 @@ class Planner : public cairn::LoadPlanner {
     if (mode_ == "boxes") std::printf("items %zu\n", plan.size());
   }
 
+  // Other memory each time, as a planner may give.
+  cairn_load_memory Resolve(const cairn_read_item& item) override {
+    if (mode_ != "resolved") return LoadPlanner::Resolve(item);
+    ++resolved_;
+    memory_.emplace_back(2);
+    return {memory_.back().data(), {}};
+  }
+
+  void Commit(const cairn_read_item& /*item*/, const cairn_load_memory& memory) override {
+    ++committed_;
+    if (memory.data != memory_.back().data()) std::abort();
+    state_.same = memory_.back();
+  }
+
+  // None of these works on what the restore is at.
+  void CallSession() {
+    const auto say = [](int code) { std::printf("nested %d %s\n", code, cairn_last_error()); };
+    cairn_load_options options{};
+    options.struct_size = sizeof options;
+    cairn_load_planner planner{};
+    planner.struct_size = sizeof planner;
+    planner.set_up = [](const cairn_load_setup*, void*) { return 0; };
+    say(cairn_add_blob(session_, "more", &resolved_, sizeof resolved_, CAIRN_BLOB_RESEED));
+    say(cairn_set_load(session_, &options));
+    say(cairn_set_load_planner(session_, &planner));
+    say(cairn_restore(session_, nullptr));
+  }
+
   const std::string mode_;
+  cairn_session* const session_;
+  State& state_;
+  int resolved_ = 0, committed_ = 0;
+  std::vector<std::vector<int64_t>> memory_;
 };
 
 int Load(const std::string& mode, int match) {
   State state(mode == "fortran");
   cairn::Session session;
   state.Add(session);
-  Planner planner(mode);
+  Planner planner(mode, session, &state);
   if (mode != "lonely" || rank == 0) planner.Attach(session);
   cairn::Report report;
   try {
@@ -178,6 +226,7 @@ int Load(const std::string& mode, int match) {
     return 0;
   }
   state.Print();
+  planner.Print();
   session.Step(report.step + 1);
   session.Wait();  // all are here; and then it ends as if it were killed
   return 0;

@@ -80,6 +80,43 @@ TEST(ReadPlan, EveryPieceThatHoldsAnElementGetsItOnce) {
   EXPECT_THAT(Described(joined->plans[2]), ElementsAre("2[0:4, 0:6] to 0[0, 0]", "2[0:4, 0:6] to 1[0, 0]"));
 }
 
+// Column 3 lies in both of this rank's pieces.
+TEST(ReadPlan, TheDefaultFillsPiecesThatOverlapOnce) {
+  const State state = Registered();
+  const auto joined = JoinPlans({{}, DefaultPlan(kSaved, state, {}, 1), {}, {}}, kSaved, state);
+  ASSERT_TRUE(joined.ok()) << joined.status().message();
+  EXPECT_THAT(Described(joined->plans[1]),
+              ElementsAre("2[2:4, 0:4] to 0[2, 0]", "2[2:4, 3:4] to 1[2, 3]", "2[2:4, 4:6] to 1[2, 4]"));
+}
+
+TEST(ReadPlan, WhatSeveralItemsBringAlikeIsReadOnce) {
+  const ReadItem row{.from = 1, .box = {{0, 3}, {6, 1}}, .to = 0, .to_offset = {1, 0}};
+  const ReadItem middle{.from = 1, .box = {{2, 3}, {2, 1}}, .to = 0, .to_offset = {1, 2}};
+  const auto joined = JoinPlans({{middle, row}, {}, {}, {}}, kSaved, Registered());
+  ASSERT_TRUE(joined.ok()) << joined.status().message();
+  EXPECT_THAT(Described(joined->plans[0]), ElementsAre("1[2:4, 3:4] to 0[1, 2]", "1[0:2, 3:4] to 0[1, 0]",
+                                                       "1[3:4, 3:4] to 1[1, 3]", "1[4:6, 3:4] to 1[1, 4]"));
+}
+
+TEST(ReadPlan, RefusesTwoThingsInOnePlace) {
+  const ReadItem rows{.from = 0, .box = {{0, 0}, {2, 6}}, .to = 0, .to_offset = {2, 0}};
+  const ReadItem nothing{.from = 0, .box = {{0, 0}, {0, 6}}, .to = 0, .to_offset = {2, 0}};
+  ReadItem corner{.from = 2, .box = {{0, 0}, {1, 1}}, .to = 0, .to_offset = {3, 5}};
+  const auto refusal = [&] {
+    return JoinPlans({{}, {rows, nothing, corner}, {}, {}}, kSaved, Registered()).status().message();
+  };
+  const std::string refused =
+      "the load plan of rank 1, item 2: brings something into [3:4, 5:6] of \"u\", where item 0 brings "
+      "something else";
+  EXPECT_EQ(refusal(), refused);
+  corner.from = 0;  // from elsewhere in the same array
+  EXPECT_EQ(refusal(), refused);
+  corner.box.offset = {1, 5};
+  EXPECT_EQ(refusal(), "");
+  corner = {.from = 1, .box = {{5, 1}, {1, 1}}, .to = 0, .to_offset = {3, 5}};
+  EXPECT_EQ(refusal(), refused);
+}
+
 TEST(ReadPlan, WhatAllWantIsALayoutOfTheSavedArrays) {
   const ReadItem of_u{.from = 2, .box = {{0, 0}, {1, 1}}, .to = 0, .to_offset = {2, 0}};
   const ReadItem of_half{.from = 3, .box = {{1, 2}, {2, 2}}, .to = 0, .resolve = true};
@@ -105,13 +142,18 @@ TEST(ReadPlan, RefusesWhatCannotBe) {
   item.from = 4;
   EXPECT_EQ(Refusal(item), "the load plan of rank 1, item 0: asks for saved array 4, of 4");
   item = good;
+  item.from = static_cast<uint32_t>(-1);
+  EXPECT_THAT(Refusal(item), HasSubstr("asks for saved array -1, of 4"));
+  item = good;
   item.to = 2;
   EXPECT_THAT(Refusal(item), HasSubstr("is for array 2 of the program, of 2"));
   item.to = 1;
   EXPECT_THAT(Refusal(item), HasSubstr("is for table \"rows\""));
   item = good;
+  item.box.offset[1] = 1;
   item.box.extent[1] = INT64_MAX;
-  EXPECT_THAT(Refusal(item), HasSubstr("of the saved array \"old\", which is [4, 6] F64"));
+  EXPECT_THAT(Refusal(item), HasSubstr("asks for [2, 9223372036854775807] elements at [0, 1] of the saved "
+                                       "array \"old\", which is [4, 6] F64"));
   item = good;
   item.from = 3;
   EXPECT_THAT(Refusal(item), HasSubstr("without `resolve` the element type"));
@@ -136,8 +178,11 @@ TEST(ReadPlan, TravelsUnchanged) {
   EXPECT_FALSE((*back)[1].resolve);
   EXPECT_THAT(*DecodePlan(bytes->at(1)), IsEmpty());
   EXPECT_EQ(DecodePlan("\x81\x01").status().code(), Code::kInternal);
-  EXPECT_THAT(CheckPlansFit({std::string(40 << 20, 'x'), std::string(9 << 20, 'x')}).message(),
-              HasSubstr("fewer, larger boxes"));
+}
+
+TEST(ReadPlan, RefusesPlansThatAreTooLongForAMessage) {
+  EXPECT_TRUE(CheckPlansFit(48 << 20).ok());
+  EXPECT_THAT(CheckPlansFit((48 << 20) + 1).message(), HasSubstr("fewer, larger boxes"));
 }
 
 }  // namespace
