@@ -79,6 +79,7 @@ void PrintCheckpoint(const Chosen& chosen, const LoadedCheckpoint& loaded, const
     line("metric",
          name + "=" + value + ", measured after " + Count(static_cast<size_t>(metric.step), "step"));
   }
+  for (const auto& [path, output] : m.outputs) line("output", path + ", " + FormatBytes(output.bytes));
   line("parent", m.parent.empty() ? "none: its life began fresh" : m.parent);
   if (const auto flags = Flags(chosen.checkpoint, pointers); !flags.empty()) line("flags", Join(flags));
   line("written by", "cairn " + m.cairn_version);
@@ -126,6 +127,9 @@ Json CheckpointJson(const Chosen& chosen, const LoadedCheckpoint& loaded, const 
     out["blobs"].push_back(
         {{"name", row.name}, {"policy", row.policy}, {"ranks", row.ranks}, {"bytes", row.bytes}});
   }
+  out["outputs"] = Json::array();
+  for (const auto& [path, output] : loaded.manifest.outputs)
+    out["outputs"].push_back({{"path", path}, {"bytes", output.bytes}});
   out["files"] = Json::array();
   for (const Manifest::File& file : loaded.manifest.shards) {
     out["files"].push_back({{"name", file.name}, {"bytes", file.bytes}});

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "runtime/formats/utf8.h"
 #include "runtime/io/hash.h"
 
 // The file is one CBOR array of four, whose frame has a fixed form (docs/design/formats.md, section 5):
@@ -100,15 +101,6 @@ class Reader final : public nlohmann::json_sax<Json> {
   int depth_ = 0;
   std::string item_, field_;
 };
-
-bool IsUtf8(const std::string& text) {
-  try {
-    (void)Json(text).dump();  // throws otherwise, unlike to_cbor
-    return true;
-  } catch (const Json::exception&) {
-    return false;
-  }
-}
 
 Status Validate(const Blobs& blobs, Code code) {
   std::set<std::string_view> names;

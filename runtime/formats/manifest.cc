@@ -47,6 +47,19 @@ Result<std::map<std::string, Manifest::Metric>> MetricsOf(const Json& object) {
   return metrics;
 }
 
+Result<std::map<std::string, Manifest::Output>> OutputsOf(const Json& object) {
+  std::map<std::string, Manifest::Output> outputs;
+  const auto stored = object.find("outputs");  // absent where there are none
+  if (stored == object.end()) return outputs;
+  for (const auto& [path, output] : stored->items()) {
+    if (!output.is_object()) return Status(Code::kDamage, "manifest: output \"" + path + "\" is no object");
+    JsonFields fields(output, "manifest, output \"" + path + "\"");
+    outputs[path] = {fields.Unsigned("bytes"), fields.Hash("end_xxh3_128")};
+    CAIRN_RETURN_IF_ERROR(fields.status());
+  }
+  return outputs;
+}
+
 Json FileJson(uint64_t bytes, const Hash128& hash) { return {{"bytes", bytes}, {"xxh3_128", hash.ToHex()}}; }
 
 }  // namespace
@@ -73,14 +86,16 @@ Result<std::string> EncodeManifest(const Manifest& m) {
                   {"index", FileJson(m.index_bytes, m.index_hash)},
                   {"blobs", FileJson(m.blobs_bytes, m.blobs_hash)},
                   {"shards", std::move(shards)}};
+  for (const auto& [path, output] : m.outputs)
+    members["outputs"][path] = {{"bytes", output.bytes}, {"end_xxh3_128", output.end.ToHex()}};
   if (m.writers > 0) members["writers"] = m.writers;
   CAIRN_ASSIGN_OR_RETURN(std::string text, SealJson(kKind, members, m.writers > 0 ? kVersion : 1));
   if (text.size() > kMaxManifestBytes) {
-    return Status(Code::kInvalid, "the manifest would have " + std::to_string(text.size()) +
-                                      " bytes, and no reader takes more than " +
-                                      std::to_string(kMaxManifestBytes) + ": " +
-                                      std::to_string(m.shards.size()) + " files and " +
-                                      std::to_string(m.metrics.size()) + " metrics are too many");
+    return Status(Code::kInvalid,
+                  "the manifest would have " + std::to_string(text.size()) +
+                      " bytes, and no reader takes more than " + std::to_string(kMaxManifestBytes) + ": " +
+                      std::to_string(m.shards.size()) + " files, " + std::to_string(m.metrics.size()) +
+                      " metrics and " + std::to_string(m.outputs.size()) + " outputs are too many");
   }
   return text;
 }
@@ -101,6 +116,7 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   m.parent = fields.String("parent");
   m.tag = fields.String("tag");
   CAIRN_ASSIGN_OR_RETURN(m.metrics, MetricsOf(object));
+  CAIRN_ASSIGN_OR_RETURN(m.outputs, OutputsOf(object));
   m.total_bytes = fields.Unsigned("total_bytes");
   m.cairn_version = fields.String("cairn_version");
   for (const auto& [name, value] : fields.Object("settings").items()) {

@@ -29,6 +29,13 @@ struct Manifest {
     friend bool operator==(const Metric&, const Metric&) = default;
   };
 
+  // A file to which the program appends, as it was at the save.
+  struct Output {
+    uint64_t bytes = 0;
+    Hash128 end;  // of its last 4096 bytes, or of all where there are fewer
+    friend bool operator==(const Output&, const Output&) = default;
+  };
+
   std::string run_id;
   uint32_t epoch = 0;
   int64_t step = 0;   // the count of cairn_step calls
@@ -40,7 +47,8 @@ struct Manifest {
   std::string parent;    // the checkpoint that this life restored; "" = it began fresh
   std::string tag;       // "" = none
   std::map<std::string, Metric> metrics;
-  std::vector<File> shards;  // names of names::Shard; each has its sums file beside it
+  std::map<std::string, Output> outputs;  // by absolute path
+  std::vector<File> shards;               // names of names::Shard; each has its sums file beside it
   uint64_t index_bytes = 0;
   Hash128 index_hash;
   uint64_t blobs_bytes = 0;

@@ -30,6 +30,7 @@ Result<FinishedRun> MakeRun(const NewRun& run,
   CAIRN_ASSIGN_OR_RETURN(const Attempt attempt, BeginAttempt(dir, epoch, run.step));
   CAIRN_ASSIGN_OR_RETURN(FirstCheckpoint first, fill(attempt.path));
   first.manifest.parent.clear();
+  first.manifest.outputs.clear();  // the other run's files: this one must not cut them
   first.manifest.cairn_version = run.cairn_version;
   const auto committed = Commit(dir, attempt, first.index, first.blobs, std::move(first.manifest));
   if (!committed.ok()) return committed.status();

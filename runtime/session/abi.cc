@@ -186,6 +186,16 @@ CAIRN_API int cairn_saved_blob(cairn_session* session, const char* name, int mem
   });
 }
 
+CAIRN_API int cairn_add_output(cairn_session* session, const char* path) {
+  return Guard([&] {
+    if (path == nullptr) return Report({Code::kInvalid, "cairn_add_output: path is NULL"});
+    cairn::Session* const live = Live(session);
+    if (live == nullptr) return CAIRN_OK + 0;
+    if (live->restored()) return WrongState("cairn_add_output after cairn_restore: add everything before");
+    return Report(live->items().AddOutput(path));
+  });
+}
+
 CAIRN_API int cairn_on_copy(cairn_session* session, void (*collect)(void* user), void* user) {
   return Guard([&] {
     cairn::Session* const live = Live(session);

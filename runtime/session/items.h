@@ -16,6 +16,7 @@
 
 #include "planner/layout.h"
 #include "runtime/include/cairn/cairn.h"
+#include "runtime/session/outputs.h"
 
 namespace cairn {
 
@@ -74,6 +75,7 @@ class Items {
   Status AddFlat(std::string_view name, const cairn_flat& flat);
   Status AddTable(std::string_view name, const cairn_table& table);
   Status AddBlob(std::string_view name, void* data, size_t capacity, size_t* size, int policy);
+  Status AddOutput(const std::string& path) { return outputs_.Add(path); }  // no item: has no number
 
   // `item` counts the Add calls from 0.
   Status Update(int item, int piece, void* data);
@@ -89,6 +91,7 @@ class Items {
   const std::vector<RegisteredTable>& tables() const { return tables_; }
   const std::vector<RegisteredArray>& arrays() const { return arrays_; }
   const std::vector<RegisteredBlob>& blobs() const { return blobs_; }
+  const Outputs& outputs() const { return outputs_; }
 
  private:
   Status CheckName(std::string_view name) const;
@@ -105,6 +108,7 @@ class Items {
   std::vector<RegisteredArray> arrays_;
   std::vector<RegisteredBlob> blobs_;
   std::vector<RegisteredTable> tables_;
+  Outputs outputs_;
   std::vector<std::variant<ArrayPosition, BlobPosition>> order_;
   std::unordered_map<std::string, int> by_name_;
 };

@@ -11,6 +11,7 @@
 #include "runtime/io/random.h"
 #include "runtime/session/directory_room.h"
 #include "runtime/session/metrics.h"
+#include "runtime/session/outputs.h"
 #include "runtime/session/starting_point.h"
 #include "runtime/version.h"
 
@@ -188,6 +189,11 @@ Result<Published> Keeper::Publish(Index index, const std::vector<MemberRecord>& 
     if (const auto it = records[rank].blobs.find(kMetricsBlob); it != records[rank].blobs.end()) {
       CAIRN_ASSIGN_OR_RETURN(const MetricValues metrics, DecodeMetrics(it->second));
       MergeMetrics(metrics, &manifest.metrics, &metrics_left_out);  // the lowest rank's stay
+    }
+    if (const auto it = records[rank].blobs.find(std::string(kOutputsBlob));
+        it != records[rank].blobs.end()) {
+      CAIRN_ASSIGN_OR_RETURN(OutputLengths outputs, DecodeOutputs(it->second));
+      manifest.outputs.merge(outputs);
     }
   }
   if (!metrics_left_out.empty() && !std::exchange(said_metrics_left_out_, true)) {

@@ -132,6 +132,8 @@ json ToJson(const Order& m) {
   for (const ItemDifference& d : m.differences) differences.push_back({d.kind, d.name, d.saved_name});
   json near = json::array();
   for (const NearNode& n : m.near) near.push_back({n.ranks, n.files});
+  json outputs = json::array();
+  for (const auto& [path, output] : m.outputs) outputs.push_back({path, output.bytes, FromHash(output.end)});
   return {{"kind", m.kind},
           {"status", FromStatus(m.status)},
           {"state", FromBytes(m.state)},
@@ -149,6 +151,7 @@ json ToJson(const Order& m) {
           {"partner", m.partner},
           {"wards", m.wards},
           {"differences", std::move(differences)},
+          {"outputs", std::move(outputs)},
           {"restored", m.restored},
           {"step", m.step},
           {"label", m.label},
@@ -180,6 +183,8 @@ void FromJson(const json& in, Order& m) {
     m.differences.push_back(
         {ToKind(d.at(0), ItemDifference::kLeft), d.at(1).get<std::string>(), d.at(2).get<std::string>()});
   }
+  for (const json& o : in.at("outputs"))
+    m.outputs[o.at(0).get<std::string>()] = {o.at(1).get<uint64_t>(), ToHash(o.at(2))};
   m.restored = in.at("restored").get<bool>();
   m.step = in.at("step").get<int64_t>();
   m.label = in.at("label").get<int64_t>();

@@ -13,6 +13,7 @@
 #include "runtime/formats/record.h"
 #include "runtime/io/hash.h"
 #include "runtime/session/matching.h"
+#include "runtime/session/outputs.h"
 #include "runtime/staging/leftovers.h"
 
 namespace cairn {
@@ -101,7 +102,8 @@ struct Order {
   std::vector<ItemDifference>
       differences;  // kLoad; items that are not named are loaded from those of their names
   std::map<std::string, std::vector<std::string>>
-      merged_blobs;  // by name, then member of the life that saved
+      merged_blobs;       // by name, then member of the life that saved
+  OutputLengths outputs;  // kProceed: of the checkpoint, when it is this run's own
   bool restored = false;
   int64_t step = 0;
   int64_t label = 0;

@@ -209,7 +209,10 @@ Result<Order> RestoreLeader::BeginFrom(const Origin& origin) {
     return Offer(checkpoint, name, match);
   };
   auto order = begin();
-  if (order.ok()) return order;
+  if (order.ok()) {
+    order->outputs.clear();
+    return order;
+  }
   const bool weights_may_fit = order.status().code() == Code::kMismatch && origin.only.empty();
   return order.status().Annotate(title + ", which cannot be loaded. Nothing was saved in " +
                                  boot_.settings.dir + " yet: with another --checkpoint-from" +
@@ -443,6 +446,7 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std
   order.step = checkpoint.manifest.step;
   order.label = checkpoint.manifest.label;
   order.world_size_saved = checkpoint.manifest.world_size;
+  order.outputs = checkpoint.manifest.outputs;
   return order;
 }
 

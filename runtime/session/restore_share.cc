@@ -59,6 +59,7 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
       continue;
     }
     if (order.kind == Order::kProceed) {
+      if (order.restored) CutOutputs(order.outputs);
       links_.boundary->SetLabel(order.label);
       planner_.reset();
       state_ = {};
@@ -92,6 +93,13 @@ Outcome RestoreShare::Answer(const Order& order) {
   } catch (...) {
     return {.status = {Code::kInternal, "an unknown exception in a step of the restore"}};
   }
+}
+
+void RestoreShare::CutOutputs(const OutputLengths& saved) {
+  const Outputs::CutReport report = items_.outputs().CutBack(saved);
+  for (const std::string& note : report.notes)
+    boot_.rank == 0 ? links_.log->Info(note) : links_.log->Debug(note);
+  for (const std::string& warning : report.warnings) links_.log->Warn(warning);
 }
 
 void RestoreShare::PlaceTables() {

@@ -67,6 +67,7 @@ class RestoreShare {
 
  private:
   void PlaceTables();
+  void CutOutputs(const OutputLengths& saved);
   void CountItems(cairn_report* report);
   Outcome Answer(const Order& order);
   Status Obey(const Order& order, Outcome* outcome);

@@ -51,6 +51,7 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   RecordShape shape{options.run_id, {}};
   for (const RegisteredBlob& blob : items.blobs()) shape.blobs.push_back({blob.name, blob.capacity});
   shape.blobs.push_back({kMetricsBlob, kMaxMetricsBytes});  // after the items' own
+  shape.blobs.push_back({std::string(kOutputsBlob), items.outputs().max_bytes()});
   std::vector<Record> records;
   for (int slot = 0; slot < staging.pool.size(); ++slot) {
     CAIRN_ASSIGN_OR_RETURN(
@@ -109,6 +110,9 @@ Status Saver::Copy(const SnapshotStamp& stamp, std::string_view metrics) {
   }
   record().StoreBlob(items_.blobs().size(), reinterpret_cast<const std::byte*>(metrics.data()),
                      metrics.size());
+  const std::string outputs = items_.outputs().Measure();
+  record().StoreBlob(items_.blobs().size() + 1, reinterpret_cast<const std::byte*>(outputs.data()),
+                     outputs.size());
   Status status = current_->slot->Fill(images_, snapshot_, pointers_.data(), *control_);
   stall_ns_ = NowNs() - begin;
   stall_held_back_ns_ = control_->held_back().count();
@@ -135,6 +139,8 @@ Result<MemberRecord> Saver::Drain(const std::string& directory) {
     record.blobs.emplace(blob.name, this->record().blob(i));
   }
   record.blobs.emplace(kMetricsBlob, this->record().blob(items_.blobs().size()));
+  record.blobs.emplace(kOutputsBlob, this->record().blob(items_.blobs().size() + 1));
+  items_.outputs().Sync();
   record.stall_ns = stall_ns_;
   record.drain_ns = NowNs() - drain_began_ns_;
   record.hurried_stall_ns = stall_ns_ - stall_held_back_ns_;

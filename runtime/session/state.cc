@@ -95,6 +95,7 @@ std::string EncodeShare(const Items& items) {
                                    {"blobs", std::move(blobs)},
                                    {"tables", std::move(row_bytes)}})},
                  {"capacity", std::move(capacity)},
+                 {"outputs", items.outputs().paths()},
                  {"list_of", std::move(list_of)},
                  {"lists", std::move(lists)}});
 }
@@ -171,6 +172,13 @@ Status ShareMerger::Add(std::string_view share) {
     for (const json& list : in.at("lists")) {
       lists.emplace_back();
       for (const json& box : list) lists.back().push_back({ToDims(box.at(0)), ToDims(box.at(1))});
+    }
+    for (const json& path : in.at("outputs")) {
+      const auto [owner, is_new] = owner_of_.emplace(path.get<std::string>(), rank);
+      if (is_new) continue;
+      return {Code::kInvalid, "output \"" + owner->first + "\" is added by rank " +
+                                  std::to_string(owner->second) + " and by rank " + std::to_string(rank) +
+                                  "; the one rank that writes the file adds it"};
     }
     if (rank == 0) CAIRN_RETURN_IF_ERROR(Begin(items));
     if (items != items_ || list_of.size() != arrays_.size())

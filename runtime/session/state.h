@@ -38,7 +38,7 @@ std::string EncodeShare(const Items& items);
 class ShareMerger {
  public:
   // The share of the next rank. kInvalid naming the item and the ranks that disagree (dtype, shape, order, policy, or an item that not all
-  // have, unless it is an optional array). After an error the merger is of no more use.
+  // have, unless it is an optional array; an output that several have). After an error the merger is of no more use.
   Status Add(std::string_view share);
   // kInvalid naming the array and its first hole when the pieces do not cover it.
   Result<State> Finish() &&;
@@ -56,6 +56,7 @@ class ShareMerger {
   std::vector<BlobSpec> blobs_;
   std::map<std::string, int64_t> row_bytes_;              // of tables
   std::map<std::string, std::vector<int64_t>> capacity_;  // of tables: rows, by rank
+  std::map<std::string, size_t> owner_of_;                // rank, by path of an output
   std::optional<LayoutBuilder> builder_;
 };
 

@@ -90,6 +90,7 @@ _FUNCTIONS = {
     "cairn_add_array": (c_int, [c_void_p, c_char_p, POINTER(ArrayStruct)]),
     "cairn_add_table": (c_int, [c_void_p, c_char_p, POINTER(TableStruct)]),
     "cairn_add_sized_blob": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t, POINTER(c_size_t), c_int]),
+    "cairn_add_output": (c_int, [c_void_p, c_char_p]),
     "cairn_saved_blob": (c_int, [c_void_p, c_char_p, c_int, POINTER(c_void_p), POINTER(c_size_t)]),
     "cairn_on_copy": (c_int, [c_void_p, Collect, c_void_p]),
     "cairn_update_item": (c_int, [c_void_p, c_int, c_int, c_void_p]),

@@ -3,9 +3,10 @@ import contextlib
 import ctypes
 import dataclasses
 import enum
+import os
 import sys
 import traceback
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from cairn import errors, library, memory
 
@@ -142,6 +143,14 @@ class Session:
         self._added(name, lambda: self._library.cairn_add_sized_blob(self._handle, name.encode(), blob.buffer, capacity,
                                                                      ctypes.byref(blob.size), int(policy)))
         return blob
+
+    def add_output(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Adds a file to which this rank only ever appends: `restore` cuts it back to its length at the save. The one rank that writes it adds it.
+
+        Flush it before each `step`, or in the callback of `on_copy`; open it after `restore`, with "a" if that restored, else with "w".
+        """
+        if self._handle:
+            self._check(self._library.cairn_add_output(self._handle, os.fsencode(path)))
 
     def _added(self, name: str, add: Callable[[], int]) -> int:
         if self._handle:

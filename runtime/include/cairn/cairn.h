@@ -198,6 +198,17 @@ CAIRN_API int cairn_add_sized_blob(cairn_session* session, const char* name, voi
 CAIRN_API int cairn_saved_blob(cairn_session* session, const char* name, int member, const void** data,
                                size_t* size);
 
+/* Adds a file to which this member only ever appends (a log, a table of results), before cairn_restore: each save notes how long it is, and when the
+ * run is resumed from that checkpoint cairn_restore cuts it back, so that no step stands in it twice. One member adds it, the one that writes it.
+ *
+ * What counts at a save is what the file system has by then: flush buffers before the boundary, or in the callback of cairn_on_copy. Open the file
+ * after cairn_restore, to append (O_APPEND, "a") when report.restored, else as a new one. The file is known by its absolute path, symbolic links
+ * followed at this call; its folder must be there, the file need not. A file that is shorter than it was at the save, or another one, is left as it is
+ * and said on stderr: the restore does not fail for it. Nothing is cut when nothing is restored, in a run that begins from another run's
+ * checkpoint, and of a file that no member adds. CAIRN_E_INVALID: it is no regular file, or its folder is not there;
+ * cairn_restore returns it when two members have added the same path. The program's standard output, which srun writes, cannot be added. */
+CAIRN_API int cairn_add_output(cairn_session* session, const char* path);
+
 /* Has `collect` called whenever this member's state is about to be copied, for programs whose buffers move, or whose small state is costly to
  * put together at every step. It may call cairn_update and cairn_update_item and write to the memory of arrays and blobs; what it does is
  * part of the stall. It is called on the thread that is in cairn_step, cairn_wait, cairn_quiet_end or cairn_finalize; between

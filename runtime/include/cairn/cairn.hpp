@@ -175,6 +175,9 @@ class Session {
     return Added(cairn_add_blob(session_, name.c_str(), value, sizeof(T), policy));
   }
 
+  // A file to which this member appends.
+  void AddOutput(const std::string& path) { Check(cairn_add_output(session_, path.c_str())); }
+
   // After a swap of buffers: where the item's piece-th box, range or (0) blob is now.
   void Update(Item item, void* data, int piece = 0) {
     Check(cairn_update_item(session_, item.number, piece, data));

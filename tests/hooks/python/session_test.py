@@ -73,6 +73,35 @@ class SessionTest(Lives):
         _, _, words = program(changed, {"match": "allow-missing,allow-extra"})
         self.assertIn("mismatch", words)
 
+    def test_no_step_stands_twice_in_an_output(self):
+        files, program = self.folder / "files", (HERE / "outputs.py", self.folder / "files")
+        files.mkdir()
+
+        def lengths(run, ranks, *arguments, **settings):
+            self.settings = {"PYTHONPATH": self.settings["PYTHONPATH"], **settings}
+            return [next(line[1:] for line in said if line[0] == "lengths") for said in self.life(run, ranks, *program, *arguments)]
+
+        def steps(name):
+            return [int(line.split()[1]) for line in (files / name).read_text().splitlines()]
+
+        self.assertEqual(lengths("run", 2, "--save-at", 4, "--stop-at", 4), [["-1", "-1"], ["-1"]])
+        self.assertEqual(steps("loss.csv"), list(range(6)))  # the save counts the steps 0 … 3
+        saved = str(4 * len("step 0\n"))
+        self.assertEqual(lengths("run", 3, "--stop-at", 7), [[saved, saved], [saved], ["-1"]])
+        self.assertEqual([steps(name) for name in ("loss.csv", "rank0.log", "rank1.log", "rank2.log")], [list(range(9))] * 3 + [[4, 5, 6, 7, 8]])
+        self.assertEqual(lengths("run", 2), [[saved, saved], [saved]])
+        for name in ("loss.csv", "rank0.log", "rank1.log"):
+            self.assertEqual(steps(name), list(range(9)))
+        self.assertEqual(steps("rank2.log"), [4, 5, 6, 7, 8])  # nobody added it
+
+        whole = str((files / "loss.csv").stat().st_size)
+        self.assertEqual(lengths("other", 2, "--stop-at", 5, CAIRN_FROM=f"{self.folder}/run@4"), [[whole, whole], [whole]])  # another run's files
+
+    def test_an_output_has_one_owner(self):
+        (self.folder / "files").mkdir()
+        said, _ = self.life("run", 2, HERE / "outputs.py", self.folder / "files", "--all")
+        self.assertIn('loss.csv" is added by rank 0 and by rank 1', " ".join(said[0]))
+
     def test_rows_of_a_table_go_to_any_number_of_ranks(self):
         def rows(*life):
             self.said = [{words[0]: [int(word) for word in words[1:]] for words in rank} for rank in self.life("run", *life)]

@@ -7,7 +7,7 @@ from lives import HERE, Lives, free_port, main
 class Training(Lives):
     def train(self, run, ranks, *arguments):
         """Losses by step, and the step that it resumed at."""
-        said = self.life(run, ranks, HERE / "train.py", *arguments, "--port", free_port())[0]
+        said = self.life(run, ranks, HERE / "train.py", *arguments, "--losses", self.folder / f"{run}.losses", "--port", free_port())[0]
         losses = {int(words[1]): float.fromhex(words[2]) for words in said if words[0] == "loss"}
         return losses, next(int(words[1]) for words in said if words[0] == "resumed")
 
@@ -17,6 +17,7 @@ class Training(Lives):
         before, _ = self.train("broken", ranks, *options, "--save-at", 4, "--stop-at", 4)
         after, resumed = self.train("broken", ranks_later, *options)
         self.assertEqual(resumed, 4, self.log)
+        self.assertEqual((self.folder / "broken.losses").read_text().split(), [str(step) for step in range(1, 9)])
         self.assertEqual(before, {step: expected[step] for step in range(1, 5)})
         self.assertEqual(sorted(after), [5, 6, 7, 8])
         for step, loss in after.items():

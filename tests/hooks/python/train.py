@@ -114,6 +114,7 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--save-at", type=int, default=-1)
     parser.add_argument("--stop-at", type=int, default=-1, help="leaves without a word after this step, when its save is durable")
+    parser.add_argument("--losses", help="rank 0 appends each step's number to this file, and a word after the last save")
     parser.add_argument("--change", choices=("renamed", "grown"), help="of the model, since it was saved")
     parser.add_argument("--port", default="29511")
     arguments = parser.parse_args()
@@ -127,7 +128,8 @@ def main():
     optimizer = optimizer_of(arguments.optimizer, arguments.kind, model)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 20)
     changes = {"renamed": {"rename": {"hidden.*": "inner.*"}}, "grown": {"match": "allow-missing"}}
-    run = cairn.torch.attach(model, optimizer, scheduler, **changes.get(arguments.change, {}))
+    run = cairn.torch.attach(model, optimizer, scheduler, outputs=[arguments.losses] if arguments.losses else [], **changes.get(arguments.change, {}))
+    table = open(arguments.losses, "a" if run.restored else "w", buffering=1) if arguments.losses and rank == 0 else None
     print("resumed", run.steps_done, flush=True)
     print("missing", *run.report.missing, flush=True)
     split = arguments.kind not in ("plain", "tp")  # over the ranks, or the same on all
@@ -145,11 +147,15 @@ def main():
             dist.all_reduce(total)
             total /= size
         print("loss", run.steps_done + 1, total.item().hex(), flush=True)
+        if table:
+            print(run.steps_done + 1, file=table)
         if run.steps_done + 1 == arguments.save_at:
             run.save()
         run.step()
         if run.steps_done == arguments.stop_at:
             run.wait()
+            if table:
+                print("lost", file=table)
             os._exit(0)
     run.finalize()
     print("done", flush=True)

@@ -25,6 +25,7 @@ Manifest Example() {
   m.trigger = "preempt";
   m.parent = "step-000000000600.e6.0000beef";
   m.metrics = {{"val/loss", {0.1, 1100}}, {"grad_norm", {std::numeric_limits<double>::infinity(), 1200}}};
+  m.outputs = {{"/scratch/loss.csv", {1ull << 40, Hash128Of(std::string_view("end"))}}};
   m.tag = "best \"ever\"";
   m.shards = {{"shard-00001-model-00001-of-00001.safetensors", 4104},
               {"shard-00002-model-00001-of-00001.safetensors", 1ull << 40}};
@@ -78,7 +79,7 @@ TEST(Manifest, IsNeverLongerThanWhatAReaderTakes) {
   m.settings["keep"] = std::string(64 << 20, 'x');
   const Status status = EncodeManifest(m).status();
   EXPECT_EQ(status.code(), Code::kInvalid);
-  EXPECT_THAT(status.message(), HasSubstr("no reader takes more than 67108864: 2 files and 2 metrics"));
+  EXPECT_THAT(status.message(), HasSubstr("no reader takes more than 67108864: 2 files, 2 metrics"));
 }
 
 TEST(Manifest, DecodesWhatWasEncoded) {

@@ -140,6 +140,8 @@ TEST(CairnFork, BeginsARunWithoutCopyingAndOutlivesTheOldOne) {
     EXPECT_EQ(made["from"]["checkpoint"], run.checkpoint());
     EXPECT_THAT(made["sharing"].get<std::string>(), ::testing::AnyOf("reflink", "hard link"));
     checkpoint = made["checkpoint"];
+    EXPECT_EQ(RunCairn({"show", "--json", run.path()}).Json()["outputs"][0]["path"], "/scratch/loss.csv");
+    EXPECT_TRUE(RunCairn({"show", "--json", path}).Json()["outputs"].empty());  // those of the old run
     const auto origin = Open(path).info().origin;
     ASSERT_TRUE(origin);
     EXPECT_EQ(*origin, (Origin{"cairn", run.path(), run.dir().info().id, run.checkpoint()}));

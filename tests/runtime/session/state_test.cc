@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/layout_index.h"
+#include "tests/runtime/temp_dir.h"
 
 namespace cairn {
 namespace {
@@ -163,6 +164,17 @@ TEST(State, ArraysThatLieDeepInEachOtherAreAnErrorAndNoStackOverflow) {
   const std::vector<std::string> shares = {std::string(4 << 20, '\x81')};
   EXPECT_EQ(MergeShares(shares).status().code(), Code::kInternal);
   EXPECT_EQ(DecodeState(shares[0]).status().code(), Code::kInternal);
+}
+
+TEST(State, AnOutputHasOneOwner) {
+  const TempDir dir;
+  Items one, other;
+  ASSERT_TRUE(one.AddOutput(dir / "a").ok());
+  ASSERT_TRUE(other.AddOutput(dir / "b").ok());
+  EXPECT_TRUE(MergeShares({EncodeShare(one), EncodeShare(other)}).ok());
+  const auto both = MergeShares({EncodeShare(one), EncodeShare(other), EncodeShare(one)});
+  EXPECT_EQ(both.status().code(), Code::kInvalid);
+  EXPECT_THAT(both.status().message(), HasSubstr("/a\" is added by rank 0 and by rank 2"));
 }
 
 TEST(State, ATableHasTheRowsOfAllRanksInTheirOrder) {

@@ -1,8 +1,9 @@
 """Run: a training loop that is saved and resumed. `attach` makes one."""
+import os
 import random
 import sys
 import traceback
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import nn
@@ -27,7 +28,7 @@ _attached: Dict[str, "Run"] = {}
 
 def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[None, torch.optim.Optimizer, Mapping[str, torch.optim.Optimizer]] = None,
            scheduler: Any = None, loader: Any = None, scaler: Any = None, extra: Optional[Mapping[str, Any]] = None, *, boundary: str = "loop",
-           match: str = "strict", rename: Optional[Mapping[str, str]] = None, name: str = "main") -> "Run":
+           match: str = "strict", rename: Optional[Mapping[str, str]] = None, outputs: Sequence[Union[str, "os.PathLike[str]"]] = (), name: str = "main") -> "Run":
     """Registers everything that makes up the training's state, restores it if there is something to restore, and returns the handle. Collective.
 
     model, optimizer  one, or a dict of them by name. Wrap the model (DDP, FSDP, fully_shard, tensor parallel) before
@@ -42,6 +43,8 @@ def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[No
                       checkpoint lacks stays as it was made), "allow-extra" (what is saved and not attached is passed over), or both by a comma
     rename            by a pattern of parameter names in the checkpoint, the model's: {"encoder.*": "backbone.*"}; a '*' stands for any
                       characters. Their optimizer state goes with them
+    outputs           files to which rank 0 only ever appends (a CSV of losses): cut back to where they were at the save, so that no step stands in them
+                      twice. Flush them in every iteration, and open them after this call: open(path, "a" if run.restored else "w")
     name              of the session: one for each attached loop of a program
 
     Random generators of Python, NumPy and PyTorch are saved too; they are each rank's own, and left as they are when the number of ranks changed.
@@ -49,7 +52,7 @@ def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[No
     """
     if name not in _attached:
         _attached[name] = Run(name, _by_name(model, "model"), _by_name(optimizer, "optim"), _by_name(scheduler, "scheduler"), loader, scaler,
-                              dict(extra or {}), boundary, match, dict(rename or {}))
+                              dict(extra or {}), boundary, match, dict(rename or {}), outputs)
     return _attached[name]
 
 
@@ -75,7 +78,7 @@ class Run:
     steps_done  boundaries so far, over all lives
     """
 
-    def __init__(self, name, models, optimizers, schedulers, loader, scaler, extra, boundary, match, rename):
+    def __init__(self, name, models, optimizers, schedulers, loader, scaler, extra, boundary, match, rename, outputs):
         if boundary not in ("loop", "optimizer"):
             raise Invalid(f'boundary="{boundary}": loop or optimizer')
         if boundary == "optimizer" and len(optimizers) != 1:
@@ -104,6 +107,8 @@ class Run:
         self._in_body = self._counted = False
         self._piece, self._pieces, self._end = 0, 1, 0  # of the step under way, and the place after it
         self._random: Optional[Dict[str, Any]] = None  # as it was saved
+        for path in outputs if self._rank in (None, 0) else ():
+            self._session.add_output(path)
         self._session.on_copy(self._collect)
         self._rehearsed = (models, list(optimizers.values())) if rehearsal.is_one() else None
         # What cannot be saved is said now, not at the first save; and by all ranks, though one saves it: none goes on into the restore alone.
