@@ -237,6 +237,10 @@ MemberActions Member::OnArmed(int64_t count) {
   return Run(Event::kArmed, in);
 }
 
+void Member::OnLeft(SaveId id) {
+  if (id == id_ && mode_ == Mode::kRunning) held_ = false;
+}
+
 MemberActions Member::OnSnapshotted(SaveId id, Status status) {
   Input in{.status = std::move(status)};
   return Run(id == id_ ? Event::kSnapshotted : Event::kStale, in);

@@ -25,7 +25,8 @@
 //       else if (the condition variable timed out at member.wait_until()) carry out OnWaitExpired(now);
 //     }
 //
-// and the loop's thread notifies the condition variable after each call. Under TakeSnapshot with Mode::kQuiet the application is not held:
+// and the loop's thread notifies the condition variable after each call. A copy of what stays as it is for longer may be left to another thread:
+// OnLeft then lets the application go, which the session holds at its next call at the latest, and OnSnapshotted follows. Under TakeSnapshot with Mode::kQuiet the application is not held:
 // a thread of the session copies, and OnQuietEnd holds the application until that is done. With kRunning and kFinal it is held, and may
 // copy itself.
 #ifndef CAIRN_RUNTIME_AGREEMENT_MEMBER_H_
@@ -132,7 +133,9 @@ class Member {
 
   // Any thread of the session.
   MemberActions OnTrigger(Trigger reason, Nanoseconds time_left, std::string tag);
-  MemberActions OnArmed(int64_t count);                            // result of Arm
+  MemberActions OnArmed(int64_t count);  // result of Arm
+  void OnLeft(
+      SaveId id);  // Mode::kRunning: of TakeSnapshot only that is left which the application does not disturb
   MemberActions OnSnapshotted(SaveId id, Status status);           // result of TakeSnapshot
   MemberActions OnDrained(SaveId id, Result<std::string> record);  // result of StartDrain
 

@@ -51,6 +51,7 @@ class Exchange {
   Result<LoadStats> Run() {
     const auto start = Clock::now();
     CAIRN_RETURN_IF_ERROR(Check());
+    CAIRN_RETURN_IF_ERROR(place_.Open());
     const Status done = Carry();
     if (!done.ok())
       links_.breaker->Break({Code::kCancelled, "the transfer is over"});  // a receiver may be passing on
@@ -59,6 +60,7 @@ class Exchange {
       links_.addresses->Withdraw(lane.purpose);
     }
     CAIRN_RETURN_IF_ERROR(done);
+    CAIRN_RETURN_IF_ERROR(place_.Finish());
     stats_.needed_bytes = plan_.needed_bytes;
     stats_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     return stats_;
@@ -207,7 +209,7 @@ class Exchange {
         CAIRN_ASSIGN_OR_RETURN(parcel.bytes, Pack(handover, read.block, direct, block));
         CAIRN_RETURN_IF_ERROR(SendOn(handover.to, {read.file, read.block, rank_}, parcel));
       }
-      CopyOwn(read, direct, block);
+      CAIRN_RETURN_IF_ERROR(CopyOwn(read, direct, block));
       if (share) arena_->Drop(place);
     }
     return OkStatus();
@@ -245,14 +247,15 @@ class Exchange {
     return false;
   }
 
-  void CopyOwn(const ExchangePlan::Read& read, const Placement::Direct& direct,
-               std::span<const std::byte> block) {
+  Status CopyOwn(const ExchangePlan::Read& read, const Placement::Direct& direct,
+                 std::span<const std::byte> block) {
     for (const uint32_t number : read.own) {
       if (std::binary_search(direct.regions.begin(), direct.regions.end(), number)) continue;
       const FileRegion& region = plan_.regions[number];
-      place_.Fill(number, region.stride, block.data(), OriginIn(read.block, region),
-                  Stretch(region, read.block));
+      CAIRN_RETURN_IF_ERROR(place_.Fill(number, region.stride, block.data(), OriginIn(read.block, region),
+                                        Stretch(region, read.block)));
     }
+    return OkStatus();
   }
 
   Result<std::span<const std::byte>> Pack(const ExchangePlan::Handover& handover, uint64_t number,
@@ -350,8 +353,9 @@ class Exchange {
       for (const uint32_t number : receipt->regions) {
         const FileRegion& region = plan_.regions[number];
         const Stretch stretch(region, receipt->block);
-        place_.Fill(number, DenseStrides(region.box.extent, region.element_bytes), parcel.bytes.data(),
-                    static_cast<int64_t>(at) - static_cast<int64_t>(stretch.begin), stretch);
+        CAIRN_RETURN_IF_ERROR(
+            place_.Fill(number, DenseStrides(region.box.extent, region.element_bytes), parcel.bytes.data(),
+                        static_cast<int64_t>(at) - static_cast<int64_t>(stretch.begin), stretch));
         at += stretch.bytes();
       }
     }
@@ -372,7 +376,7 @@ class Exchange {
 
   const ExchangePlan& plan_;
   const std::vector<SourceFile>& files_;
-  const Placement place_;
+  Placement place_;
   const ExchangeLinks& links_;
   const LoadOptions& options_;
   const uint32_t rank_;

@@ -25,6 +25,16 @@ Status Placement::Check() const {
   return OkStatus();
 }
 
+Status Placement::Open() {
+  for (const Destination& destination : destinations_) {
+    if (destination.device == nullptr || upload_ != nullptr) continue;
+    CAIRN_ASSIGN_OR_RETURN(upload_, Upload::Make(*destination.device));
+  }
+  return OkStatus();
+}
+
+Status Placement::Finish() { return upload_ == nullptr ? OkStatus() : upload_->Finish(); }
+
 StridedCopy Placement::CopyOf(const FileRegion& region, const Dims& src_stride, const Destination& to) const {
   return StridedCopy::Make(region.box.extent, to.element_bytes, src_stride, to.stride_bytes);
 }
@@ -64,6 +74,7 @@ Placement::Direct Placement::DirectOf(const ExchangePlan::Read& read) const {
         std::binary_search(packed.begin(), packed.end(), number))
       continue;
     const Destination& to = destinations_[plan_.pieces_of[number].front()];
+    if (to.device != nullptr) continue;
     const StridedCopy copy = CopyOf(region, region.stride, to);
     const bool handed_on =
         std::any_of(read.handovers.begin(), read.handovers.end(),
@@ -85,20 +96,28 @@ std::span<std::byte> Placement::PlaceOf(uint32_t number, uint64_t block) const {
   if (plan_.pieces_of[number].size() != 1) return {};
   const FileRegion& region = plan_.regions[number];
   const Destination& to = destinations_[plan_.pieces_of[number].front()];
+  if (to.device != nullptr) return {};
   const StridedCopy copy = CopyOf(region, DenseStrides(region.box.extent, region.element_bytes), to);
   if (copy.loops > 0) return {};
   const Stretch stretch(region, block);
   return {to.data + OriginAt(region, to) + stretch.begin, stretch.bytes()};
 }
 
-void Placement::Fill(uint32_t number, const Dims& src_stride, const std::byte* src, int64_t src_origin,
-                     const Stretch& stretch) const {
+Status Placement::Fill(uint32_t number, const Dims& src_stride, const std::byte* src, int64_t src_origin,
+                       const Stretch& stretch) const {
   const FileRegion& region = plan_.regions[number];
   for (const uint32_t piece : plan_.pieces_of[number]) {
     const Destination& to = destinations_[piece];
+    if (to.device != nullptr) {
+      CAIRN_RETURN_IF_ERROR(upload_->Put(region.box.extent, to.element_bytes, src_stride, src, src_origin,
+                                         to.stride_bytes, to.data + OriginAt(region, to), stretch.begin,
+                                         stretch.end));
+      continue;
+    }
     CopyPart(CopyOf(region, src_stride, to), src, src_origin, to.data, OriginAt(region, to), stretch.begin,
              stretch.end);
   }
+  return OkStatus();
 }
 
 }  // namespace cairn

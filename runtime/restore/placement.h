@@ -1,4 +1,5 @@
-// Placement: where the bytes of a plan's regions go in the program's memory. Pure but for the copying; any thread.
+// Placement: where the bytes of a plan's regions go in the program's memory. Pure but for the copying; any thread. To device memory they go by way of
+// buffers (upload.h), nothing straight.
 //
 // A *stretch* is what a block holds of a region's stream. Where it consists of long runs, each of which lies in one stretch of the file and of the
 // memory, it may be read straight to its place; else it is copied there from where it was read or received.
@@ -7,12 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "planner/exchange_plan.h"
 #include "runtime/restore/block_reader.h"
 #include "runtime/restore/reader.h"
+#include "runtime/restore/upload.h"
 #include "runtime/staging/strided_copy.h"
 
 namespace cairn {
@@ -36,6 +39,10 @@ class Placement {
   // kInternal: a region goes where no destination is.
   Status Check() const;
 
+  // Before the first Fill, and after the last one, by one thread: what device memory needs.
+  Status Open();
+  Status Finish();
+
   // What of the block can be read straight to its place, and is wanted nowhere else but there or in one gapless parcel. In the block's order.
   struct Direct {
     std::vector<Diversion> diversions;
@@ -47,8 +54,9 @@ class Placement {
   std::span<std::byte> PlaceOf(uint32_t region, uint64_t block) const;
 
   // Puts a stretch of a region into every piece that wants it. `src_origin`: from src to where the region's first element lies or would lie.
-  void Fill(uint32_t region, const Dims& src_stride, const std::byte* src, int64_t src_origin,
-            const Stretch& stretch) const;
+  // Fails only where a device does.
+  Status Fill(uint32_t region, const Dims& src_stride, const std::byte* src, int64_t src_origin,
+              const Stretch& stretch) const;
 
  private:
   StridedCopy CopyOf(const FileRegion& region, const Dims& src_stride, const Destination& to) const;
@@ -57,6 +65,7 @@ class Placement {
   const ExchangePlan& plan_;
   const std::vector<Destination>& destinations_;
   const uint64_t direct_run_bytes_;
+  std::unique_ptr<Upload> upload_;  // where there is a destination in device memory
 };
 
 }  // namespace cairn

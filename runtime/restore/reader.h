@@ -26,6 +26,8 @@
 
 namespace cairn {
 
+class Device;
+
 // A file of the checkpoint, as the index describes it. LoadPlan's `file` is a position in the vector of
 // these.
 struct SourceFile {
@@ -43,6 +45,7 @@ struct Destination {
   Box box;                    // global coordinates
   Dims stride_bytes;          // in the layout's order of dimensions
   int64_t element_bytes = 0;
+  const Device* device = nullptr;  // of ExecuteExchange: data is an address of a device
 };
 
 struct LoadOptions {

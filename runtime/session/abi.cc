@@ -313,6 +313,20 @@ CAIRN_API int cairn_step(cairn_session* session, int64_t label) {
   });
 }
 
+CAIRN_API int cairn_fence(cairn_session* session) {
+  return Guard([&] {
+    if (cairn::Session* const live = Live(session); live != nullptr) live->Fence();
+    return CAIRN_OK + 0;
+  });
+}
+
+CAIRN_API int cairn_set_stream(cairn_session* session, int device, void* stream) {
+  return Guard([&] {
+    cairn::Session* const live = Live(session);
+    return live == nullptr ? CAIRN_OK + 0 : Report(live->items().SetStream(device, stream));
+  });
+}
+
 CAIRN_API int cairn_quiet_begin(cairn_session* session) {
   return Guard([&] {
     if (cairn::Session* const live = Live(session); live != nullptr) live->QuietBegin();

@@ -53,19 +53,31 @@ bool Boundary::Rehearse() {
   return count_.load() == boot_.settings.rehearse.back();
 }
 
+void Boundary::Fence() {
+  Lock lock(mutex_);
+  AwaitLateCopies(lock);
+}
+
+void Boundary::AwaitLateCopies(Lock& lock) {
+  changed_.wait(lock, [this] { return !late_; });
+}
+
 void Boundary::Arrive() {
   Lock lock(mutex_);
+  AwaitLateCopies(lock);
   Carry(member_.OnBoundary(count_.load(), label_, Clock::now()), lock);
   Hold(lock);
 }
 
 void Boundary::QuietBegin() {
   Lock lock(mutex_);
+  AwaitLateCopies(lock);
   if (!std::exchange(quiet_, true)) Carry(member_.OnQuietBegin(count_.load(), label_), lock);
 }
 
 void Boundary::QuietEnd() {
   Lock lock(mutex_);
+  AwaitLateCopies(lock);
   if (!std::exchange(quiet_, false)) return;
   Carry(member_.OnQuietEnd(Clock::now()), lock);
   Hold(lock);
@@ -104,6 +116,7 @@ Status Boundary::Wait(std::optional<milliseconds> bound) {
 
 Status Boundary::Finish() {
   Lock lock(mutex_);
+  AwaitLateCopies(lock);
   if (saver_) saver_->Hurry();  // the program computes no more
   Carry(member_.OnFinalized(count_.load(), label_), lock);
   Hold(lock);
@@ -133,16 +146,34 @@ void Boundary::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
     lock.unlock();
     if (collect_) collect_();
     status = saver_->Copy(stamp, *metrics);
+    const bool leave = status.ok() && saver_->copies_late() && order.mode == agreement::Mode::kRunning;
+    if (status.ok() && saver_->copies_late() && !leave) status = saver_->FinishCopy();
     lock.lock();
-    if (partner_ && status.ok()) {
-      partner_->Send(saver_->BeginPartnerCopy(), saver_->copy_cancelled(), [this](const Status& sent) {
-        if (!sent.ok()) log_->Debug("no partner copy: ", sent.message());
-        const Lock own(mutex_);
-        saver_->PartnerCopyEnded();
+    if (leave) {
+      late_ = true;
+      armed_.store(count_.load() + 1, std::memory_order_seq_cst);
+      member_.OnLeft(order.id);
+      return worker_.Run([this, id = order.id, armed = Armed(kNever)] {
+        Status finished = saver_->FinishCopy();
+        Lock own(mutex_);
+        late_ = false;
+        armed_.store(armed, std::memory_order_seq_cst);
+        FinishSnapshot(id, std::move(finished), own);
       });
     }
   }
-  Carry(member_.OnSnapshotted(order.id, status), lock);
+  FinishSnapshot(order.id, std::move(status), lock);
+}
+
+void Boundary::FinishSnapshot(agreement::SaveId id, Status status, Lock& lock) {
+  if (partner_ && status.ok()) {
+    partner_->Send(saver_->BeginPartnerCopy(), saver_->copy_cancelled(), [this](const Status& sent) {
+      if (!sent.ok()) log_->Debug("no partner copy: ", sent.message());
+      const Lock own(mutex_);
+      saver_->PartnerCopyEnded();
+    });
+  }
+  Carry(member_.OnSnapshotted(id, std::move(status)), lock);
 }
 
 void Boundary::Carry(agreement::MemberActions actions, Lock& lock) {

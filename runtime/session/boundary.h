@@ -2,10 +2,15 @@
 // decides: hold the program, take the snapshot, drain it.
 //
 // Threads.
-//   application   Pass, Arrive, QuietBegin, QuietEnd, Save, Wait, Finish: one at a time, as cairn.h demands
+//   application   Pass, Arrive, Fence, QuietBegin, QuietEnd, Save, Wait, Finish: one at a time, as cairn.h demands
 //   loop          OnMessage, OnTrigger, OnLeaderGone, Hurry, Sample, progress
-//   worker        its own: drains, and snapshots of a quiet member
+//   worker        its own: drains, snapshots of a quiet member, and the end of late copies
 // They meet under mutex_: the member machine and the saver are guarded by it. Pass takes no lock.
+//
+// Late copies (cairn_fence). Where the saver leaves copies under way, the application goes on and the worker waits for them; only then is the
+// snapshot complete for the agreement. Meanwhile the next count is stored in `armed`, which nobody else arms before the snapshot is over: so the
+// next cairn_step comes to Arrive, and waits there as Fence does. Every other call of the application that enters here waits first, too; so the
+// member machine never sees one of them between the two.
 #ifndef CAIRN_RUNTIME_SESSION_BOUNDARY_H_
 #define CAIRN_RUNTIME_SESSION_BOUNDARY_H_
 
@@ -52,6 +57,8 @@ class Boundary {
     return armed_.load(std::memory_order_seq_cst) == count;
   }
   void Arrive();  // returns when the program may go on
+  bool copies_late() const { return late_.load(std::memory_order_relaxed); }  // the application's question
+  void Fence();  // returns when no copies are late
   // A step of CAIRN_REHEARSE: each member waits at it, so that the save is of this very step and not of one a little later. After Pass, in place of
   // Arrive. True: it was the last one.
   bool IsRehearsed() const;
@@ -81,9 +88,11 @@ class Boundary {
 
   int64_t Armed(
       int64_t agreed) const;  // the boundary that was agreed on, or a step of CAIRN_REHEARSE before it
-  void Hold(Lock& lock);      // until the member machine lets the application go
+  void AwaitLateCopies(Lock& lock);
+  void Hold(Lock& lock);  // until the member machine lets the application go
   void Carry(agreement::MemberActions actions, Lock& lock);
   void TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock);
+  void FinishSnapshot(agreement::SaveId id, Status status, Lock& lock);
   void Drain(const agreement::StartDrain& order);
   void End(const agreement::Ended& ended);
   void SayDrain();  // to the leader: how far it is; under mutex_
@@ -99,7 +108,8 @@ class Boundary {
 
   // Shared without a lock.
   std::atomic<int64_t> count_{0};       // of Pass calls, over all lives
-  std::atomic<int64_t> armed_{kNever};  // the boundary that was agreed on
+  std::atomic<int64_t> armed_{kNever};  // the boundary that was agreed on, or the one after late copies
+  std::atomic<bool> late_{false};       // copies are under way; written under mutex_
 
   // Guarded by mutex_.
   std::mutex mutex_;

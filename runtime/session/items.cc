@@ -1,6 +1,8 @@
 #include "runtime/session/items.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 #include "planner/flat_range.h"
 #include "runtime/session/tables.h"
@@ -24,6 +26,17 @@ Dims DenseStrides(const int64_t* extent, int ndim, bool fortran, int64_t element
     step *= extent[d];
   }
   return strides;
+}
+
+// What a program gives that was built with a cairn.h in which the structure ended before `memory`.
+template <typename T>
+Result<T> Whole(std::string_view name, const T& given, const char* type) {
+  constexpr size_t kAtFirst = offsetof(T, memory);
+  if (given.struct_size < kAtFirst)
+    return Wrong(name, std::string(type) + ".struct_size is not sizeof(" + type + ")");
+  T whole{};
+  std::memcpy(&whole, &given, given.struct_size < sizeof(T) ? kAtFirst : sizeof(T));
+  return whole;
 }
 
 Result<LocalPiece> MakePiece(std::string_view name, const cairn_array& array, const cairn_piece& piece,
@@ -93,15 +106,34 @@ Result<RegisteredArray> Items::MakeArray(std::string_view name, int dtype, int o
   return item;
 }
 
+Status Items::Place(RegisteredArray& item, int memory, int stable_until) {
+  if (memory != CAIRN_MEMORY_HOST && memory != CAIRN_MEMORY_CUDA)
+    return Wrong(item.spec.name, "unknown memory " + std::to_string(memory));
+  if (stable_until != CAIRN_STABLE_STEP_RETURN && stable_until != CAIRN_STABLE_FENCE)
+    return Wrong(item.spec.name, "unknown stable_until " + std::to_string(stable_until));
+  if (memory == CAIRN_MEMORY_HOST) return OkStatus();
+  CAIRN_ASSIGN_OR_RETURN(device_, Device::Cuda());
+  for (const LocalPiece& piece : item.pieces) {
+    if (!piece.box.empty())
+      CAIRN_RETURN_IF_ERROR(device_->Check(piece.data).Annotate("item \"" + item.spec.name + "\""));
+  }
+  item.device = true;
+  item.late = stable_until == CAIRN_STABLE_FENCE;
+  return OkStatus();
+}
+
+Status Items::SetStream(int device, void* stream) const {
+  return device_ == nullptr ? OkStatus() : device_->SetStream(device, stream);
+}
+
 void Items::Keep(RegisteredArray item) {
   by_name_.emplace(item.spec.name, static_cast<int>(order_.size()));
   order_.emplace_back(ArrayPosition{arrays_.size()});
   arrays_.push_back(std::move(item));
 }
 
-Status Items::AddArray(std::string_view name, const cairn_array& array) {
-  if (array.struct_size < sizeof(cairn_array))
-    return Wrong(name, "cairn_array.struct_size is not sizeof(cairn_array)");
+Status Items::AddArray(std::string_view name, const cairn_array& given) {
+  CAIRN_ASSIGN_OR_RETURN(const cairn_array array, Whole(name, given, "cairn_array"));
   CAIRN_ASSIGN_OR_RETURN(RegisteredArray item,
                          MakeArray(name, array.dtype, array.order, array.ndim, array.shape));
   item.optional = array.optional != 0;
@@ -113,13 +145,13 @@ Status Items::AddArray(std::string_view name, const cairn_array& array) {
     piece.registered = item.registered++;
     item.pieces.push_back(std::move(piece));
   }
+  CAIRN_RETURN_IF_ERROR(Place(item, array.memory, array.stable_until));
   Keep(std::move(item));
   return OkStatus();
 }
 
-Status Items::AddFlat(std::string_view name, const cairn_flat& flat) {
-  if (flat.struct_size < sizeof(cairn_flat))
-    return Wrong(name, "cairn_flat.struct_size is not sizeof(cairn_flat)");
+Status Items::AddFlat(std::string_view name, const cairn_flat& given) {
+  CAIRN_ASSIGN_OR_RETURN(const cairn_flat flat, Whole(name, given, "cairn_flat"));
   CAIRN_ASSIGN_OR_RETURN(RegisteredArray item,
                          MakeArray(name, flat.dtype, flat.order, flat.ndim, flat.shape));
   item.optional = flat.optional != 0;
@@ -142,6 +174,7 @@ Status Items::AddFlat(std::string_view name, const cairn_flat& flat) {
     }
     ++item.registered;
   }
+  CAIRN_RETURN_IF_ERROR(Place(item, flat.memory, flat.stable_until));
   Keep(std::move(item));
   return OkStatus();
 }

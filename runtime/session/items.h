@@ -17,6 +17,7 @@
 #include "planner/layout.h"
 #include "runtime/include/cairn/cairn.h"
 #include "runtime/session/outputs.h"
+#include "runtime/staging/device.h"
 
 namespace cairn {
 
@@ -38,6 +39,8 @@ struct LocalPiece {
 struct RegisteredArray {
   ArraySpec spec;
   bool optional = false;  // other members may leave it out
+  bool device = false;    // its pieces lie in device memory: see Items::device
+  bool late = false;      // of the device's: it may be copied until the next fence
   bool table = false;     // what the members have of it is not yet known to each other: see RegisteredTable
   std::vector<LocalPiece> pieces;
   uint32_t registered = 0;  // how many the program gave
@@ -88,6 +91,10 @@ class Items {
   // Before a snapshot: brings the blobs of the tables up to date. kInvalid when more rows count than fit.
   Status MarkTables() const;
 
+  // What reaches the device memory; nullptr while nothing of it is registered.
+  const Device* device() const { return device_; }
+  Status SetStream(int device, void* stream) const;
+
   const std::vector<RegisteredTable>& tables() const { return tables_; }
   const std::vector<RegisteredArray>& arrays() const { return arrays_; }
   const std::vector<RegisteredBlob>& blobs() const { return blobs_; }
@@ -97,6 +104,8 @@ class Items {
   Status CheckName(std::string_view name) const;
   Result<RegisteredArray> MakeArray(std::string_view name, int dtype, int order, int ndim,
                                     const int64_t* shape) const;
+  // Where the pieces lie and how long they stay as they are; finds out whether their memory can be reached.
+  Status Place(RegisteredArray& item, int memory, int stable_until);
   void Keep(RegisteredArray item);
 
   struct ArrayPosition {
@@ -111,6 +120,7 @@ class Items {
   Outputs outputs_;
   std::vector<std::variant<ArrayPosition, BlobPosition>> order_;
   std::unordered_map<std::string, int> by_name_;
+  const Device* device_ = nullptr;
 };
 
 }  // namespace cairn

@@ -200,7 +200,8 @@ Destination LoadPlanner::PlaceOf(const ReadItem& item) const {
   for (int d = 0; d < piece.box.rank(); ++d)
     data += (item.to_offset[d] - piece.box.offset[d]) * piece.stride_bytes[d];
   const bool turned = array.spec.fortran != from.fortran;
-  return {data, item.box, turned ? Reversed(piece.stride_bytes) : piece.stride_bytes, DTypeBytes(from.dtype)};
+  return {data, item.box, turned ? Reversed(piece.stride_bytes) : piece.stride_bytes, DTypeBytes(from.dtype),
+          array.device ? items_.device() : nullptr};
 }
 
 Result<Destination> LoadPlanner::Ask(const ReadItem& item) {

@@ -139,7 +139,8 @@ Result<std::vector<Destination>> FindDestinations(const ExchangePlan& plan, Load
     std::vector<Destination>& pieces = registered[array.spec.name];
     for (const LocalPiece& piece : array.pieces) {
       if (!piece.box.empty())
-        pieces.push_back({piece.data, piece.box, piece.stride_bytes, DTypeBytes(array.spec.dtype)});
+        pieces.push_back({piece.data, piece.box, piece.stride_bytes, DTypeBytes(array.spec.dtype),
+                          array.device ? items.device() : nullptr});
     }
   }
   std::vector<Destination> destinations;

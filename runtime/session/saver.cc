@@ -17,6 +17,23 @@ int64_t NowNs() {
       .count();
 }
 
+// Where they cannot be pinned, the driver copies by way of memory of its own, and the log has a line of it.
+Device::Pins PinImages(const Device& device, const ImagePlan& images, Staging& staging) {
+  Device::Pins pins(device);
+  const std::vector<Image>& files = images.shared.empty() ? images.images : images.shared;
+  for (int s = 0; s < staging.pool.size(); ++s) {
+    for (size_t i = 0; i < files.size(); ++i) {
+      std::byte* const image = staging.pool.slot(s).image(i);
+      if (image == nullptr) continue;  // it writes through
+      const Status pinned = pins.Add({image, files[i].size_bytes});
+      if (pinned.ok()) continue;
+      staging.notes.push_back("copies from the device are slower than they could be: " + pinned.message());
+      return pins;
+    }
+  }
+  return pins;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& state, const Items& items) {
@@ -28,13 +45,17 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   for (size_t i = 0; i < items.arrays().size(); ++i) by_name.emplace(items.arrays()[i].spec.name, i);
   std::vector<std::pair<size_t, size_t>> pieces;
   std::vector<Dims> strides;
+  DevicePieces devices{.device = items.device()};
   for (const Piece& piece : PiecesOf(state.layout, options.rank)) {
     const size_t array = by_name.at(state.layout.arrays[piece.array].name);
     const size_t registered = items.arrays()[array].PieceAt(piece.ordinal);
     pieces.emplace_back(array, registered);
     strides.push_back(items.arrays()[array].pieces[registered].stride_bytes);
+    devices.on_device.push_back(items.arrays()[array].device);
+    devices.late.push_back(items.arrays()[array].late);
   }
-  CAIRN_ASSIGN_OR_RETURN(SnapshotPlan snapshot, SnapshotPlan::Make(images, strides, options.copy_threads));
+  CAIRN_ASSIGN_OR_RETURN(SnapshotPlan snapshot,
+                         SnapshotPlan::Make(images, strides, options.copy_threads, devices));
   StagingOptions staging_options;
   staging_options.tier = options.tier;
   staging_options.ranks_on_node = options.ranks_on_node;
@@ -48,6 +69,8 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   staging_options.ranks_of_writer = ranks_of_writer;
   staging_options.shared_folder = options.shared_folder;
   CAIRN_ASSIGN_OR_RETURN(Staging staging, Staging::Make(staging_options, images));
+  std::optional<Device::Pins> pins;
+  if (snapshot.copies_from_devices()) pins.emplace(PinImages(*items.device(), images, staging));
   RecordShape shape{options.run_id, {}};
   for (const RegisteredBlob& blob : items.blobs()) shape.blobs.push_back({blob.name, blob.capacity});
   shape.blobs.push_back({kMetricsBlob, kMaxMetricsBytes});  // after the items' own
@@ -65,17 +88,19 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   }
   Options own = options;
   own.drain_limit *= static_cast<uint64_t>(ranks_of_writer);  // the first of a writer's ranks writes for all
-  return std::unique_ptr<Saver>(new Saver(
-      std::move(own), items, std::move(staging), std::move(images), std::move(snapshot), std::move(records),
-      LayoutHash(state.layout, state.writer_of), state.layout.world_size, std::move(pieces)));
+  return std::unique_ptr<Saver>(new Saver(std::move(own), items, std::move(staging), std::move(images),
+                                          std::move(snapshot), std::move(records),
+                                          LayoutHash(state.layout, state.writer_of), state.layout.world_size,
+                                          std::move(pieces), std::move(pins)));
 }
 
 Saver::Saver(Options options, const Items& items, Staging staging, ImagePlan images, SnapshotPlan snapshot,
              std::vector<Record> records, Hash128 layout, uint32_t world_size,
-             std::vector<std::pair<size_t, size_t>> pieces)
+             std::vector<std::pair<size_t, size_t>> pieces, std::optional<Device::Pins> pins)
     : options_(std::move(options)),
       items_(items),
       staging_(std::move(staging)),
+      pins_(std::move(pins)),
       images_(std::move(images)),
       snapshot_(std::move(snapshot)),
       layout_(layout),
@@ -118,6 +143,8 @@ Status Saver::Copy(const SnapshotStamp& stamp, std::string_view metrics) {
   stall_held_back_ns_ = control_->held_back().count();
   return status;
 }
+
+Status Saver::FinishCopy() { return current_->slot->Finish(snapshot_); }
 
 void Saver::BeginDrain() {
   staging_.pool.Complete(current_->slot);

@@ -62,8 +62,11 @@ class Saver {
 
   // A slot for this snapshot, or why there is none now.
   Status Acquire(uint64_t save_id, int64_t boundary);
-  // The stall: copies arrays, blobs and the encoded metrics into the acquired slot.
+  // The stall: copies arrays, blobs and the encoded metrics into the acquired slot. What is stable until a fence may be left to FinishCopy, which any
+  // thread may call then; the slot is not staged before.
   Status Copy(const SnapshotStamp& stamp, std::string_view metrics);
+  bool copies_late() const { return snapshot_.late(); }
+  Status FinishCopy();
   // All members have staged: the slot is complete, and a worker will drain it.
   void BeginDrain();
   // Writes the slot's files into `directory`; on the worker.
@@ -108,13 +111,15 @@ class Saver {
 
   Saver(Options options, const Items& items, Staging staging, ImagePlan images, SnapshotPlan snapshot,
         std::vector<Record> records, Hash128 layout, uint32_t world_size,
-        std::vector<std::pair<size_t, size_t>> pieces);
+        std::vector<std::pair<size_t, size_t>> pieces, std::optional<Device::Pins> pins);
   void FreeIfSettled();
   const SlotRecord& record() const { return records_[static_cast<size_t>(current_->slot->number())].record; }
 
   const Options options_;
   const Items& items_;
   Staging staging_;
+  const std::optional<Device::Pins>
+      pins_;  // of the slots' images, where device memory is copied to them; goes before them
   const ImagePlan images_;
   const SnapshotPlan snapshot_;
   const Hash128 layout_;

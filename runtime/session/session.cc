@@ -187,6 +187,11 @@ void Session::Arrive() {
   for (;;) pause();
 }
 
+void Session::AwaitLateCopies() {
+  const Inside inside(this);
+  boundary_.Fence();
+}
+
 void Session::QuietBegin() {
   const Inside inside(this);
   boundary_.QuietBegin();

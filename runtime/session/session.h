@@ -3,7 +3,7 @@
 // on rank 0, what decides for all (Coordinator).
 //
 // Threads.
-//   application   Open, items, SavedBlob, OnCopy, Restore, Step, Quiet*, Save, Wait, Finalize: one at a time, as cairn.h demands
+//   application   Open, items, SavedBlob, OnCopy, Restore, Step, Fence, Quiet*, Save, Wait, Finalize: one at a time, as cairn.h demands
 //   loop          the fabric, signals, the coordinator on rank 0
 // An unarmed Step takes no lock.
 //
@@ -64,6 +64,9 @@ class Session {
     if (boundary_.Pass(label)) [[unlikely]]
       Arrive();
   }
+  void Fence() {
+    if (boundary_.copies_late()) AwaitLateCopies();
+  }
   void QuietBegin();
   void QuietEnd();
   void Save(const std::string& tag);
@@ -91,6 +94,7 @@ class Session {
   Status Connect();
   bool Leave();  // false: something hangs, and the session must not be destroyed
   void Arrive();
+  void AwaitLateCopies();
 
   void OnMessage(int from, uint16_t type, std::string payload);  // loop
   void OnPeer(int rank, PeerState state, const std::string& why);

@@ -110,9 +110,8 @@ uint64_t MemorySlot::BytesFor(const ImagePlan& plan) {
 
 Status MemorySlot::Fill(const ImagePlan&, const SnapshotPlan& snapshot, void* const* pieces, DrainControl&) {
   if (sidecar_of_first_.data() != nullptr) Sidecar(sidecar_of_first_.data()).VoidUnlessOf(sidecar());
-  snapshot.Run(pieces, images_.data());
-  sidecar().MarkStaged();
-  return OkStatus();
+  CAIRN_RETURN_IF_ERROR(snapshot.Run(pieces, images_.data()));
+  return snapshot.late() ? OkStatus() : Finish(snapshot);
 }
 
 Result<std::vector<ShardRecord>> MemorySlot::Drain(const ImagePlan& plan, const DrainOptions& options,

@@ -40,7 +40,7 @@ class MemorySlot : public Slot {
   // Memory that Make takes, in whole pages.
   static uint64_t BytesFor(const ImagePlan& plan);
 
-  // The copy, and nothing else: it cannot fail, nor be cancelled.
+  // The copy, and nothing else: it cannot be cancelled, and fails only where a device does.
   Status Fill(const ImagePlan& plan, const SnapshotPlan& snapshot, void* const* pieces,
               DrainControl& control) override;
   Result<std::vector<ShardRecord>> Drain(const ImagePlan& plan, const DrainOptions& options,

@@ -4,7 +4,15 @@
 #include <cassert>
 #include <utility>
 
+#include "runtime/staging/snapshot.h"
+
 namespace cairn {
+
+Status Slot::Finish(const SnapshotPlan& snapshot) {
+  CAIRN_RETURN_IF_ERROR(snapshot.Finish());
+  sidecar().MarkStaged();
+  return OkStatus();
+}
 
 SlotPool::SlotPool(std::vector<std::unique_ptr<Slot>> slots) {
   for (auto& slot : slots) entries_.push_back({.slot = std::move(slot)});

@@ -35,10 +35,14 @@ class Slot {
  public:
   virtual ~Slot() = default;
 
-  // Takes the snapshot, whose sidecar Acquire has begun, and marks it STAGED. `pieces` as for SnapshotPlan::Run; the
-  // program's memory does not change meanwhile. kCancelled after `control.Cancel`, where that is looked at.
+  // Takes the snapshot, whose sidecar Acquire has begun, and marks it STAGED, unless `snapshot.late()`: then what it leaves is the affair of
+  // Finish. `pieces` as for SnapshotPlan::Run; the program's memory does not change meanwhile. kCancelled after `control.Cancel`, where that is
+  // looked at.
   virtual Status Fill(const ImagePlan& plan, const SnapshotPlan& snapshot, void* const* pieces,
                       DrainControl& control) = 0;
+
+  // Waits for the copies that Fill has left under way, and marks it STAGED. Nothing writes to the images afterwards, whatever it returns.
+  Status Finish(const SnapshotPlan& snapshot);
 
   // Makes the images durable files of an attempt: the contract is that of drain.h.
   virtual Result<std::vector<ShardRecord>> Drain(const ImagePlan& plan, const DrainOptions& options,
@@ -63,6 +67,7 @@ class SlotPool {
   explicit SlotPool(std::vector<std::unique_ptr<Slot>> slots);
 
   int size() const { return static_cast<int>(entries_.size()); }
+  Slot& slot(int i) const { return *entries_[static_cast<size_t>(i)].slot; }
 
   // A slot that may be filled now, its sidecar begun with `id`; nullptr when the rules leave none (a drain is
   // in flight).

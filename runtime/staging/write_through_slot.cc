@@ -74,6 +74,7 @@ Status WriteThroughSlot::Fill(const ImagePlan& plan, const SnapshotPlan& snapsho
                               DrainControl& control) {
   shards_.clear();
   NewFiles files(options_.mode);
+  Status copied;
   const auto write_all = [&]() -> Status {
     for (const Image& image : plan.images) {
       CAIRN_ASSIGN_OR_RETURN(ShardFile shard, Create(image.number, image.size_bytes, files));
@@ -83,9 +84,11 @@ Status WriteThroughSlot::Fill(const ImagePlan& plan, const SnapshotPlan& snapsho
       const auto& header = plan.images[shard].header;
       const uint64_t data = std::clamp<uint64_t>(header.size(), begin, end);
       if (begin < data) std::memcpy(out, header.data() + begin, data - begin);
-      if (data < end) snapshot.CopyRange(pieces, shard, data, end, out + (data - begin));
+      if (data < end && copied.ok())
+        copied = snapshot.CopyRange(pieces, shard, data, end, out + (data - begin));
     };
-    return WriteBlocks(shards_, copy, options_.bytes_per_second, control);
+    CAIRN_RETURN_IF_ERROR(WriteBlocks(shards_, copy, options_.bytes_per_second, control));
+    return copied;
   };
   if (Status status = write_all(); !status.ok()) {
     shards_.clear();
@@ -94,8 +97,7 @@ Status WriteThroughSlot::Fill(const ImagePlan& plan, const SnapshotPlan& snapsho
                            std::to_string(plan.bytes) + " bytes of this rank");
   }
   files.Keep();
-  sidecar().MarkStaged();
-  return OkStatus();
+  return snapshot.late() ? OkStatus() : Finish(snapshot);
 }
 
 Result<std::vector<ShardRecord>> WriteThroughSlot::Drain(const ImagePlan&, const DrainOptions& options,

@@ -70,7 +70,7 @@ class Bench {
   void Stage() {
     slot_->sidecar().Begin({.epoch = 1});
     std::byte* const image = slot_->image(0);
-    snapshot_->Run(pointers_.data(), &image);
+    if (!snapshot_->Run(pointers_.data(), &image).ok()) std::abort();
     slot_->sidecar().MarkStaged();
   }
 

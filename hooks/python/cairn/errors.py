@@ -28,7 +28,7 @@ class Timeout(Error):
 
 
 class PeerGone(Error):
-    """A member has gone."""
+    """A member has gone, or a driver or library that is needed is not there."""
 
 
 _KINDS = {-1: Invalid, -2: Mismatch, -3: Busy, -5: Damage, -6: Timeout, -7: PeerGone, -8: MemoryError, -9: Invalid}

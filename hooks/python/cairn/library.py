@@ -27,7 +27,7 @@ class PieceStruct(ctypes.Structure):
 
 class ArrayStruct(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("dtype", c_int), ("order", c_int), ("ndim", c_int), ("shape", Dims), ("piece_count", c_int),
-                ("pieces", POINTER(PieceStruct)), ("optional", c_int)]
+                ("pieces", POINTER(PieceStruct)), ("optional", c_int), ("memory", c_int), ("stable_until", c_int)]
 
 
 Grow = ctypes.CFUNCTYPE(c_void_p, POINTER(c_int64), c_void_p)
@@ -98,6 +98,8 @@ _FUNCTIONS = {
     "cairn_restored_difference": (c_int, [c_void_p, c_int, POINTER(DifferenceStruct)]),
     "cairn_restore": (c_int, [c_void_p, POINTER(ReportStruct)]),
     "cairn_step": (c_int, [c_void_p, c_int64]),
+    "cairn_fence": (c_int, [c_void_p]),
+    "cairn_set_stream": (c_int, [c_void_p, c_int, c_void_p]),
     "cairn_quiet_begin": (c_int, [c_void_p]),
     "cairn_quiet_end": (c_int, [c_void_p]),
     "cairn_save": (c_int, [c_void_p, c_char_p]),

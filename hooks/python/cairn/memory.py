@@ -24,8 +24,17 @@ class Piece:
     stride: Optional[Tuple[int, ...]] = None
 
 
+_CPU, _CUDA = (1, 3), (2, 13)  # DLPack's device types: with what CUDA has pinned of the CPU's, and what it manages of its own
+
+
+def on_cuda(value: Any) -> bool:
+    """Whether it lies in the memory of a CUDA device."""
+    return not hasattr(value, "__array_interface__") and hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] in _CUDA
+
+
 def describe(value: Any) -> Tuple[str, Tuple[int, ...], Optional[Tuple[int, ...]], int]:
-    """(dtype, shape, strides in elements or None, address) of a NumPy array, or of anything in CPU memory that speaks DLPack."""
+    """(dtype, shape, strides in elements or None, address) of a NumPy array, or of anything that speaks DLPack in the memory
+    of the CPU or of a CUDA device."""
     interface = getattr(value, "__array_interface__", None)
     if interface is not None:
         return _describe_numpy(interface)
@@ -75,9 +84,9 @@ _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.p
 
 
 def _describe_dlpack(value):
-    if value.__dlpack_device__()[0] not in (1, 3):  # the CPU's memory, and what CUDA has pinned of it
-        raise TypeError("the tensor does not lie in CPU memory")
-    capsule = value.__dlpack__()
+    if value.__dlpack_device__()[0] not in _CPU + _CUDA:
+        raise TypeError("the tensor lies neither in the memory of the CPU nor in that of a CUDA device")
+    capsule = value.__dlpack__(stream=-1) if on_cuda(value) else value.__dlpack__()  # -1: nobody waits for anybody
     tensor = _Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     key = (tensor.dtype.code, tensor.dtype.bits)
     if tensor.dtype.lanes != 1 or key not in _DLPACK:

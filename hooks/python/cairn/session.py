@@ -90,25 +90,28 @@ class Session:
 
     # ---- what makes up the state, before restore() ----
 
-    def add(self, name: str, value: Any, shape: Optional[Sequence[int]] = None, offset: Optional[Sequence[int]] = None) -> int:
-        """Adds an array of which `value` (NumPy, or DLPack in CPU memory) is this rank's part; `value` is kept alive.
+    def add(self, name: str, value: Any, shape: Optional[Sequence[int]] = None, offset: Optional[Sequence[int]] = None, fence: bool = False) -> int:
+        """Adds an array of which `value` (NumPy, or DLPack in the memory of the CPU or of a CUDA device) is this rank's part; `value` is kept alive.
 
         shape   of the whole array; None: `value` is all of it, the same on every rank
         offset  of this rank's part, elements; None: zeros
+        fence   as in `add_array`
         Returns the item's number, for `update`.
         """
         dtype, extent, stride, address = memory.describe(value)
         piece = memory.Piece(tuple(offset or (0,) * len(extent)), extent, address, stride)
         self._kept.append(value)
-        return self.add_array(name, dtype, extent if shape is None else shape, [piece])
+        return self.add_array(name, dtype, extent if shape is None else shape, [piece], cuda=memory.on_cuda(value), fence=fence)
 
     def add_array(self, name: str, dtype: str, shape: Sequence[int], pieces: Iterable[memory.Piece], fortran: bool = False,
-                  optional: bool = False) -> int:
+                  optional: bool = False, cuda: bool = False, fence: bool = False) -> int:
         """Adds an array by its addresses, whose memory the caller keeps valid. Every rank adds every array, with its own pieces.
 
         dtype     as safetensors spells it ("F32", "BF16", …)
         fortran   column-major; dimensions as the program counts them
         optional  ranks that hold nothing of it may leave it out
+        cuda      the pieces lie in the memory of CUDA devices
+        fence     it stays as it is until `fence`, not only until `step` returns: so the devices' memory may be copied meanwhile
         """
         pieces = list(pieces)
         if len(shape) > library.MAX_DIMS:
@@ -119,7 +122,7 @@ class Session:
             struct.stride, struct.data = memory.padded(piece.stride, library.Dims), piece.data
         array = library.ArrayStruct(ctypes.sizeof(library.ArrayStruct), memory.DTYPES[dtype], 1 if fortran else 0, len(shape),
                                     memory.padded(shape, library.Dims), len(pieces), structs,
-                                    1 if optional else 0)
+                                    1 if optional else 0, 1 if cuda else 0, 1 if fence else 0)
         return self._added(name, lambda: self._library.cairn_add_array(self._handle, name.encode(), array))
 
     def add_table(self, name: str, rows: Any, count: int = 0, grow: Optional[Callable[[int], Any]] = None,
@@ -229,6 +232,18 @@ class Session:
         """A boundary: the state is consistent here. Costs a microsecond unless a save is due at it."""
         if self._handle:
             self._step(self._handle, label)
+
+    def fence(self) -> None:
+        """Waits until what `step` has left to be copied is copied: before the first change of an array that was added with fence=True. Returns at once
+        when nothing is left."""
+        if self._handle:
+            self._library.cairn_fence(self._handle)
+
+    def set_stream(self, device: int, stream: int) -> None:
+        """Says on which stream (its handle as a number; 0: the legacy default stream) the program works with its memory of a CUDA device. Copies come
+        after what is queued there."""
+        if self._handle:
+            self._check(self._library.cairn_set_stream(self._handle, device, stream))
 
     @contextlib.contextmanager
     def quiet(self):

@@ -25,7 +25,7 @@
  * signal crosses this interface.
  *
  * Ownership. Strings and structures passed in are copied. Memory of arrays and blobs stays the caller's: it must stay valid until
- * cairn_finalize, or until cairn_update gives another address.
+ * cairn_finalize, or until cairn_update gives another address and no copy of it is left to be made (cairn_fence).
  */
 #ifndef CAIRN_CAIRN_H_
 #define CAIRN_CAIRN_H_
@@ -53,7 +53,7 @@ enum {
   CAIRN_E_IO = -4,       /* a file could not be read or written, or a mount is missing */
   CAIRN_E_DAMAGE = -5,   /* no checkpoint without damage is left */
   CAIRN_E_TIMEOUT = -6,  /* a bound has passed (a member never came, a drain never ended) */
-  CAIRN_E_PEER = -7,     /* a member has gone */
+  CAIRN_E_PEER = -7,     /* a member has gone, or a driver or library that is needed is not there */
   CAIRN_E_NO_MEMORY = -8,
   CAIRN_E_STATE = -9, /* the call does not fit here (for example cairn_add_array after cairn_restore) */
   CAIRN_E_INTERNAL = -10
@@ -114,6 +114,20 @@ typedef struct cairn_piece {
   void* data;                     /* the box's first element (not the halo's) */
 } cairn_piece;
 
+/* Where the memory of an array lies. */
+enum {
+  CAIRN_MEMORY_HOST = 0,
+  CAIRN_MEMORY_CUDA =
+      1 /* of CUDA devices, allocated in their primary contexts, as the CUDA runtime and what is built on it do */
+};
+
+/* How long an array stays as it is at a boundary. */
+enum {
+  CAIRN_STABLE_STEP_RETURN = 0, /* until cairn_step returns */
+  CAIRN_STABLE_FENCE =
+      1 /* until cairn_fence or the next cairn_step; so memory of devices may be copied meanwhile */
+};
+
 typedef struct cairn_array {
   size_t struct_size; /* sizeof(cairn_array) */
   int dtype;          /* CAIRN_F64, … */
@@ -123,6 +137,9 @@ typedef struct cairn_array {
   int piece_count;               /* pieces of this member; 0 = it holds none, yet knows the array */
   const cairn_piece* pieces;
   int optional; /* 1: members that hold nothing of it may leave it out (stages of a pipeline, partitions of an optimizer) */
+  /* What a program leaves out whose struct_size ends before these is host memory. */
+  int memory;       /* CAIRN_MEMORY_*, of all pieces */
+  int stable_until; /* CAIRN_STABLE_* */
 } cairn_array;
 
 /* Adds an array to the state, before cairn_restore. Every member adds every array (but for optional ones), with the same dtype, order and global shape,
@@ -145,7 +162,9 @@ typedef struct cairn_flat {
   int64_t shape[CAIRN_MAX_DIMS]; /* the global shape, elements */
   int range_count;               /* ranges of this member; 0 = it holds none, yet knows the array */
   const cairn_flat_range* ranges;
-  int optional; /* as in cairn_array */
+  int optional; /* as in cairn_array, and so the rest */
+  int memory;
+  int stable_until;
 } cairn_flat;
 
 /* The same as cairn_add_array for a member that holds flat ranges of the array (flat parameters, partitioned optimizer state). Other members,
@@ -391,8 +410,18 @@ typedef struct cairn_difference {
 CAIRN_API int cairn_restored_difference(cairn_session* session, int index, cairn_difference* difference);
 
 /* A boundary. label: the program's own step number, for people; equal on all members. Costs one atomic store and load unless a save is
- * agreed on for this boundary; then returns after this member's state was copied. Returns CAIRN_OK, also when a save failed. */
+ * agreed on for this boundary; then returns after this member's state was copied, but for what may wait (CAIRN_STABLE_FENCE). Returns CAIRN_OK, also
+ * when a save failed. */
 CAIRN_API int cairn_step(cairn_session* session, int64_t label);
+
+/* Waits until what cairn_step has left to be copied is copied: call it before the first change of a CAIRN_STABLE_FENCE array after a boundary.
+ * Returns at once when nothing is left. CAIRN_OK, also when a save failed. */
+CAIRN_API int cairn_fence(cairn_session* session);
+
+/* Says on which stream (a CUstream or cudaStream_t) the program works with its memory of a CUDA device, by the device's number: copies of it begin
+ * after what was queued there before the boundary, and a restore after what was queued before it. It need not have been waited for. NULL, as in the
+ * beginning: the legacy default stream. Call it after the arrays were added; whenever the stream changes. */
+CAIRN_API int cairn_set_stream(cairn_session* session, int device, void* stream);
 
 /* Between these two calls the state does not change (validation, waiting for data), and a save may be made at any moment. */
 CAIRN_API int cairn_quiet_begin(cairn_session* session);

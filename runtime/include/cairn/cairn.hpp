@@ -84,6 +84,8 @@ struct Range {
 struct ArrayOptions {
   int order = CAIRN_ORDER_C;
   bool optional = false;  // members that hold nothing of it may leave it out
+  int memory = CAIRN_MEMORY_HOST;
+  int stable_until = CAIRN_STABLE_STEP_RETURN;
 };
 
 struct Rename {
@@ -212,6 +214,8 @@ class Session {
   }
 
   void Step(int64_t label) { Check(cairn_step(session_, label)); }
+  void Fence() { Check(cairn_fence(session_)); }
+  void SetStream(int device, void* stream) { Check(cairn_set_stream(session_, device, stream)); }
   void Save(const char* tag = nullptr) { Check(cairn_save(session_, tag)); }
   void Wait(int timeout_ms = -1) { Check(cairn_wait(session_, timeout_ms)); }
   void Finalize() { Check(cairn_finalize(&session_)); }
@@ -247,6 +251,8 @@ class Session {
     array->ndim = static_cast<int>(shape.size());
     CopyTo(shape, shape.size(), name, array->shape);
     array->optional = options.optional ? 1 : 0;
+    array->memory = options.memory;
+    array->stable_until = options.stable_until;
   }
 
   Item Added(int code) {

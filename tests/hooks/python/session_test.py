@@ -36,6 +36,16 @@ class SessionTest(Lives):
             sums = [float.fromhex(words[1]) for said in later for words in said if words[0] == "sum"]
             self.assertEqual(sum(sums), sum(whole))  # binary fractions of few digits: exact in any order
 
+    def test_saves_from_device_memory_and_restores_into_it(self):
+        driver = self.build.resolve() / "tests/support/cuda_standin"
+        if not (driver / "libcuda.so.1").exists():
+            self.skipTest("built without cuda.h")
+        self.settings = self.settings | {"LD_LIBRARY_PATH": str(driver), "CUDA_STANDIN_COMPUTE_US": "5000"}
+        [first] = self.life("device", 1, HERE / "device.py")
+        self.assertEqual(first, [["resumed", "0"], ["holds", "0"], ["done"]])
+        [second] = self.life("device", 1, HERE / "device.py")
+        self.assertEqual(second, [["resumed", "5"], ["holds", "5"], ["done"]])
+
     def test_loads_what_a_changed_program_still_has(self):
         def program(items, load=None, *more):
             said = self.life("run", 2, HERE / "changed.py", "--items", *items, "--load", json.dumps(load or {}), *more)

@@ -1,7 +1,10 @@
 """Trains, stops after a save, resumes on another number of ranks: the losses must be those of a run that nobody disturbed."""
 import shutil
+import sys
+import unittest
+from unittest import mock
 
-from lives import HERE, Lives, free_port, main
+from lives import HERE, ROOT, Lives, free_port, main
 
 
 class Training(Lives):
@@ -43,6 +46,36 @@ class Training(Lives):
         self.assertEqual(losses[5], expected[5])  # it is zero still
         self.assertNotEqual(losses[6], expected[6])
         self.assertIn(["missing", "model.shift", "optim.state.shift.power", "optim.state.shift.mean"], said)
+
+
+class Fence(unittest.TestCase):
+    def test_what_an_optimizer_changes_may_be_copied_until_its_next_step(self):
+        sys.path.insert(0, str(ROOT / "hooks/python"))
+        import cairn.torch
+        import torch
+
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
+        frozen = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.Adam(model.parameters())
+        said = []
+        with mock.patch.object(cairn.Session, "add_array", lambda _, name, *__, fence, **___: said.append((name, fence)) or 0), \
+                mock.patch.object(cairn.Session, "fence", lambda _: said.append("fence")):
+            run = cairn.torch.attach({"model": model, "frozen": frozen}, optimizer, name="fence")
+            late = {name for name, fence in said if fence}
+            parameters = {f"{layer}.{kind}" for layer in (0, 1) for kind in ("weight", "bias")}
+            self.assertEqual(late, {f"model.{name}" for name in parameters}
+                             | {f"optim.state.{name}.{key}" for name in parameters for key in ("exp_avg", "exp_avg_sq", "step")})
+            self.assertEqual({name for name, fence in said if not fence},
+                             {f"model.1.{name}" for name in ("running_mean", "running_var", "num_batches_tracked")}
+                             | {"frozen.weight", "frozen.bias"})
+            said.clear()
+            model(torch.ones(4, 3)).sum().backward()
+            self.assertEqual(said, [])
+            optimizer.register_step_post_hook(lambda *_: said.append("step"))
+            optimizer.step()
+            self.assertEqual(said, ["fence", "step"])
+            run.finalize()
 
 
 def add(kind, ranks, ranks_later, optimizer):

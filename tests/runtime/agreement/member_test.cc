@@ -80,6 +80,18 @@ TEST_F(MemberTest, ASaveRunsFromPollToCommit) {
   EXPECT_EQ(member.state(), MemberState::kIdle);
 }
 
+TEST_F(MemberTest, TheApplicationGoesOnWhileWhatItDoesNotDisturbIsCopied) {
+  ReachSnapshotting();
+  member.OnLeft(2);
+  EXPECT_TRUE(member.holds_application());
+  member.OnLeft(1);
+  EXPECT_FALSE(member.holds_application());
+  EXPECT_EQ(member.state(), MemberState::kSnapshotting);
+  EXPECT_TRUE(member.has_snapshot());
+  EXPECT_THAT(Sent<Staged>(member.OnSnapshotted(1, OkStatus())), ElementsAre(Staged{1, 106, 1106, false}));
+  EXPECT_FALSE(member.holds_application());
+}
+
 TEST_F(MemberTest, WithGoInHandTheSnapshotIsTakenOnArrival) {
   ReachArmed();
   EXPECT_THAT(Tell(Go{1}), IsEmpty());

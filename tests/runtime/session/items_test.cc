@@ -51,6 +51,21 @@ TEST(Items, StridesOfAHaloAreTakenInElements) {
   EXPECT_EQ(items.arrays()[0].pieces[0].stride_bytes, (Dims{80, 8}));
 }
 
+TEST(Items, WhatAnOlderProgramDoesNotSayIsHostMemory) {
+  double data[6];
+  cairn_piece piece{.offset = {0}, .extent = {6}, .stride = {}, .data = data};
+  cairn_array array = Array(1, {6}, &piece);
+  array.struct_size = 112;  // the structure ended with `optional`, and a gap in which anything may be
+  array.memory = array.stable_until = 77;
+  Items items;
+  ASSERT_TRUE(items.AddArray("u", array).ok());
+  EXPECT_FALSE(items.arrays()[0].device);
+  array.struct_size = sizeof array;
+  EXPECT_THAT(items.AddArray("v", array).message(), HasSubstr("\"v\": unknown memory 77"));
+  array.memory = CAIRN_MEMORY_HOST;
+  EXPECT_THAT(items.AddArray("v", array).message(), HasSubstr("\"v\": unknown stable_until 77"));
+}
+
 TEST(Items, RefusesWhatCannotBeSavedNamingTheItem) {
   double data[6];
   Items items;

@@ -3,7 +3,7 @@ a module leaves no trace in a name.
 """
 import dataclasses
 import re
-from typing import Callable, Dict, Iterator, List, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 from torch import nn
@@ -15,12 +15,17 @@ _WRAPPERS = re.compile(r"(^|\.)(_fsdp_wrapped_module|_orig_mod|_checkpoint_wrapp
 
 @dataclasses.dataclass
 class Part:
-    """One parameter or buffer, or this rank's part of it. `local` gives its memory as it is now: programs and wrappers swap it."""
+    """One parameter or buffer, or this rank's part of it.
+
+    local   its memory as it is now: programs and wrappers swap it
+    holder  the parameter that an optimizer would have in its place; None of what no optimizer changes
+    """
 
     name: str
     dtype: torch.dtype
     placement: Placement
     local: Callable[[], torch.Tensor]
+    holder: Optional[torch.Tensor] = None
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -41,6 +46,7 @@ def parts_of(model: nn.Module) -> Tuple[List[Part], Dict[int, List[Tuple[str, Pl
     by_parameter: Dict[int, List[Tuple[str, Placement, torch.Tensor]]] = {}
     flat = set()
     for part, parameter in _flat_parts(model):
+        part.holder = parameter
         parts[part.name] = part
         flat.add(id(parameter))
         by_parameter.setdefault(id(parameter), []).append((part.name, part.placement, parameter))
@@ -50,7 +56,7 @@ def parts_of(model: nn.Module) -> Tuple[List[Part], Dict[int, List[Tuple[str, Pl
             continue  # a tied parameter is saved under the first of its names
         seen[id(tensor)] = clean(name)
         placement = place(tensor)
-        parts[clean(name)] = Part(clean(name), tensor.dtype, placement, lambda tensor=tensor: local_of(tensor))
+        parts[clean(name)] = Part(clean(name), tensor.dtype, placement, lambda tensor=tensor: local_of(tensor), tensor)
         if isinstance(tensor, nn.Parameter):
             by_parameter[id(tensor)] = [(clean(name), placement, tensor)]
     return list(parts.values()), by_parameter

@@ -62,7 +62,7 @@ class State:
                 alike = local_of(tensor).shape == local_of(parameter).shape
                 where = placement if alike else place(tensor)
                 out.append(Part(f"{self.name}.state.{name}.{key}", tensor.dtype, where,
-                                lambda p=parameter, k=key: local_of(self._now(p, k))))
+                                lambda p=parameter, k=key: local_of(self._now(p, k)), parameter))
         return out
 
     def _tensors(self, state) -> Iterator[Tuple[torch.nn.Parameter, str, torch.Tensor]]:

@@ -1,14 +1,15 @@
 """Run: a training loop that is saved and resumed. `attach` makes one."""
+import dataclasses
 import os
 import random
 import sys
 import traceback
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
 from torch import nn
 
-from cairn.errors import Invalid
+from cairn.errors import Invalid, PeerGone
 from cairn.memory import Piece
 from cairn.session import Policy, Report, Session
 from cairn.torch import codec, rehearsal
@@ -95,16 +96,20 @@ class Run:
         parts, by_parameter = [], {}
         for key, model in models.items():
             own, names = parts_of(model)
-            parts += [Part(f"{key}.{part.name}", part.dtype, part.placement, part.local) for part in own]
+            parts += [dataclasses.replace(part, name=f"{key}.{part.name}") for part in own]
             by_parameter.update({one: [(inside(key) + part, *rest) for part, *rest in of_one] for one, of_one in names.items()})
         self._optimizers = [State(key, optimizer, by_parameter) for key, optimizer in optimizers.items()]
         for state in self._optimizers:
             parts += state.parts()
-        self._items = [_Item(self._session, part) for part in parts]
+        fenced = self._fence_before_steps()
+        self._items = [_Item(self._session, part, id(part.holder) in fenced) for part in parts]
+        _say_shadows(self._items, self._rank in (None, 0))
+        self._devices = sorted({item.device for item in self._items if item.device is not None})
         self._values = self._session.add_blob(VALUES, _MAX_VALUES, Policy.MERGE)
         self._local = self._session.add_blob(_LOCAL, _MAX_LOCAL, Policy.RESEED)
         self._epoch = self._batch = self._skip = 0
         self._in_body = self._counted = False
+        self._copying = False  # items hold what may still be copied
         self._piece, self._pieces, self._end = 0, 1, 0  # of the step under way, and the place after it
         self._random: Optional[Dict[str, Any]] = None  # as it was saved
         for path in outputs if self._rank in (None, 0) else ():
@@ -115,6 +120,7 @@ class Run:
         codec.encode({key: one.state_dict() for key, one in self._plain.items()}, "the state of schedulers and extra")
         self._encode()
         self._rename = optimizer_renames(rename, models)
+        self._say_streams()
         self.report = self._session.restore(match, item_renames(rename, models, optimizers))
         self.steps_done = self.report.step
         self._take_back()
@@ -158,6 +164,7 @@ class Run:
             if self._sampler is not None:
                 self._sampler.consumed = self._end
         self.steps_done += 1
+        self._say_streams()
         self._session.step(self.steps_done)
 
     def epochs(self, count: int) -> Iterator[int]:
@@ -220,7 +227,17 @@ class Run:
 
     def quiet(self):
         """``with run.quiet():`` around what leaves the state as it is (validation): a save may be made at any moment inside."""
+        self._say_streams()
         return self._session.quiet()
+
+    def fence(self) -> None:
+        """Waits until the parameters and the optimizers' state of the last boundary are copied. The optimizers' steps do so themselves; needed before a
+        change outside of them."""
+        self._session.fence()
+        if self._copying:
+            self._copying = False
+            for item in self._items:
+                item.copied = None
 
     def metric(self, name: str, value: float) -> None:
         """Says what was measured, for every checkpoint from the next boundary on; one rank is enough. See `--checkpoint-keep=best=…`."""
@@ -235,18 +252,36 @@ class Run:
 
     def wait(self, timeout: Optional[float] = None) -> None:
         """Waits until every save that was asked for has ended. Collective, at one boundary; seconds."""
+        self._say_streams()
         self._session.wait(timeout)
 
     def finalize(self) -> None:
         """Saves the last state, waits until it is durable, and records the run as finished. Collective."""
+        self._say_streams()
         self._session.finalize()
         _attached.pop(self._name, None)
+
+    # ---- devices ----
+
+    def _fence_before_steps(self) -> Set[int]:
+        """Has the optimizers' next steps wait for the copies of what they change; ids of the parameters that they hold."""
+        held = set()
+        for optimizer in {id(one): one for state in self._optimizers for one in (state.outer, state.inner)}.values():
+            optimizer.register_step_pre_hook(lambda *_: self.fence())
+            held.update(id(parameter) for group in optimizer.param_groups for parameter in group["params"])
+        return held
+
+    def _say_streams(self) -> None:
+        """The work of the present stream of each device is what a copy has to come after."""
+        for device in self._devices:
+            self._session.set_stream(device, torch.cuda.current_stream(device).cuda_stream)
 
     # ---- saving ----
 
     def _collect(self) -> None:
         try:
             self._say_what_is_left_out()
+            self._copying = True
             for item in self._items:
                 item.refresh(self._session)
             if any(item.shadow is not None for item in self._items):
@@ -336,24 +371,47 @@ def _elastic(loader: Any) -> Optional[ElasticSampler]:
 
 
 class _Item:
-    """A part, registered. Where its memory is not the CPU's, a copy in pinned memory stands for it."""
+    """A part, registered. A copy in pinned memory stands for it where its device's memory cannot be reached.
 
-    def __init__(self, session: Session, part: Part):
+    device  the number of its CUDA device, whose memory is registered; None: it is not
+    copied  what may still be copied from: the program may let go of it before the fence
+    """
+
+    def __init__(self, session: Session, part: Part, fence: bool):
         local = part.local()
         self.part = part
-        self.shadow = None if local.device.type == "cpu" else torch.empty_like(local, device="cpu", pin_memory=True)
+        self.shadow: Optional[torch.Tensor] = None
+        self.why_shadow = ""
+        self.device: Optional[int] = None
+        self.copied: Optional[torch.Tensor] = None
+        if local.device.type == "cuda":
+            try:
+                self._add(session, fence)
+                self.device = local.device.index
+                return
+            except PeerGone as error:
+                self.why_shadow = str(error)
+        if local.device.type != "cpu":
+            self.shadow = torch.empty_like(local, device="cpu", pin_memory=True)
+        self._add(session, fence)
+
+    def _add(self, session: Session, fence: bool) -> None:
+        local = self.part.local()
         self.pieces = self._pieces()
         self.base = local.data_ptr()
-        self.number = session.add_array(part.name, DTYPES[part.dtype], part.placement.shape, self.pieces, optional=True)
+        self.number = session.add_array(self.part.name, DTYPES[self.part.dtype], self.part.placement.shape, self.pieces, optional=True,
+                                        cuda=self.shadow is None and local.device.type == "cuda", fence=fence)
 
     def _pieces(self) -> List[Piece]:
         return self.part.placement.pieces(self.part.local() if self.shadow is None else self.shadow)
 
     def refresh(self, session: Session) -> None:
-        if self.shadow is not None:
-            self.shadow.copy_(self.part.local(), non_blocking=True)
-            return
         local = self.part.local()
+        if self.shadow is not None:
+            self.shadow.copy_(local, non_blocking=True)
+            return
+        if self.device is not None:
+            self.copied = local
         if not self.pieces or local.data_ptr() == self.base:
             return
         for i, piece in enumerate(self._pieces()):
@@ -363,6 +421,12 @@ class _Item:
     def fill(self) -> None:
         if self.shadow is not None:
             self.part.local().copy_(self.shadow)
+
+
+def _say_shadows(items: List[_Item], speaks: bool) -> None:
+    why = next((item.why_shadow for item in items if item.why_shadow), "")
+    if why and speaks:
+        print(f"cairn: tensors of the GPU are copied to host memory while the program waits: {why}", file=sys.stderr, flush=True)
 
 
 def rank_and_size() -> Tuple[Optional[int], Optional[int]]:
