@@ -57,6 +57,7 @@ const std::vector<std::string_view>& AdmittedInMetadata() {
         "torch.distributed.checkpoint.filesystem _StorageInfo",
         "torch.distributed._shard.sharded_tensor.metadata TensorProperties",  // until PyTorch 2.2
         "torch.distributed._shard.sharded_tensor.metadata MEM_FORMAT_ENCODING",
+        "builtins getattr",  // of these two: how Python 3.11.0 to 3.11.3 write a member of an enumeration
         "torch.serialization _get_layout",
         "torch Size",
         "collections OrderedDict",

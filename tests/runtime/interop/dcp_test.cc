@@ -132,6 +132,23 @@ TEST(Dcp, MetadataComesBackAsItWasWritten) {
   EXPECT_EQ(decoded->tensors[1].dtype, DType::kU64);
 }
 
+// Python 3.11.0 to 3.11.3 write a member of an enumeration as getattr(class, name), and not as class(value).
+TEST(Dcp, ReadsMetadataOfEachWayInWhichPythonWritesEnumerations) {
+  DcpMetadata metadata;
+  metadata.tensors = {{"a", DType::kF32, {4}, {{{{0}, {4}}, "__0_0.distcp", 0, 500}}}};
+  std::string pickle = EncodeDcpMetadata(metadata);
+  const std::string format = "ctorch.distributed.checkpoint.metadata\n_MEM_FORMAT_ENCODING\n";
+  const size_t at = pickle.find(format);
+  ASSERT_NE(at, std::string::npos);
+  const size_t end = pickle.find('R', at + format.size());  // (0)
+  pickle.replace(
+      at, end - at,
+      "cbuiltins\ngetattr\n(" + format + "X\x17" + std::string(3, '\0') + "TORCH_CONTIGUOUS_FORMATt");
+  const auto decoded = DecodeDcpMetadata(pickle);
+  ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+  EXPECT_EQ(decoded->tensors[0].shape, (Dims{4}));
+}
+
 TEST(Dcp, ArchivedTensorsOfAllTypesComeBack) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
