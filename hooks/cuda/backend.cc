@@ -57,6 +57,18 @@ int Check(CUresult result, const char* what) {
   } while (0)
 #define CAIRN_CUDA(name, ...) CAIRN_TRY(Check(driver.name(__VA_ARGS__), #name))
 
+// What this thread calls meanwhile does not end the program's stream captures: nothing of it touches a stream that is being captured.
+class Relaxed {
+ public:
+  Relaxed() { driver.cuThreadExchangeStreamCaptureMode(&mode_); }
+  ~Relaxed() { driver.cuThreadExchangeStreamCaptureMode(&mode_); }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
+
+ private:
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 class Current {
  public:
   explicit Current(const Side& side) : result_(driver.cuCtxPushCurrent(side.context)) {}
@@ -69,6 +81,7 @@ class Current {
   CUresult result() const { return result_; }
 
  private:
+  const Relaxed relaxed_;
   const CUresult result_;
 };
 
@@ -84,6 +97,7 @@ int MeetLocked(int number, Side** side) {
     *side = sides[position].get();
     return 0;
   }
+  const Relaxed relaxed;
   auto made = std::make_unique<Side>();
   CUdevice device;
   CAIRN_CUDA(cuDeviceGet, &device, number);
@@ -100,13 +114,21 @@ int MeetLocked(int number, Side** side) {
 
 // The side of the device that an address belongs to.
 int FindLocked(CUdeviceptr address, Side** side) {
+  const Relaxed relaxed;
   unsigned int type = 0;
   const CUresult known = driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
   if (known != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE)
     return Fail("the address is not one of device memory");
   int number = 0;
   CAIRN_CUDA(cuPointerGetAttribute, &number, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
-  return MeetLocked(number, side);
+  CAIRN_TRY(MeetLocked(number, side));
+  CUcontext context = nullptr;  // stays so for memory of no one context: of a pool, or mapped
+  CAIRN_CUDA(cuPointerGetAttribute, &context, CU_POINTER_ATTRIBUTE_CONTEXT, address);
+  if (context != nullptr && context != (*side)->context) {
+    return Fail("the address is one of CUDA device " + std::to_string(number) +
+                ", but is not in the device's primary context, in which the CUDA runtime allocates");
+  }
+  return 0;
 }
 
 // A 2-D copy where the driver takes these pitches, else one copy for each row.
@@ -164,6 +186,20 @@ int Copy(const cairn_copy_v1& copy, bool out) {
   return Queue(copy, out, side->stream);
 }
 
+// On every side, after an error too, so that no copy is under way in the end. The first error counts.
+template <typename Each, typename Body>
+int WaitForEach(const std::vector<Each>& all, Body wait) {
+  int result = 0;
+  std::string text;
+  for (const Each& each : all) {
+    if (wait(each) == 0 || result != 0) continue;
+    result = -1;
+    text = LastError();
+  }
+  if (result != 0) LastError() = std::move(text);
+  return result;
+}
+
 // No exception crosses the interface.
 template <typename Body>
 int Guarded(Body body) {
@@ -208,7 +244,9 @@ int SetStream(int device, void* stream) {
     const std::lock_guard lock(mutex);
     Side* side = nullptr;
     CAIRN_TRY(MeetLocked(device, &side));
-    side->application = static_cast<CUstream>(stream);
+    const auto given = static_cast<CUstream>(stream);
+    // The handle means another stream in each thread; the legacy stream waits for all of them.
+    side->application = given == CU_STREAM_PER_THREAD ? nullptr : given;
     return 0;
   });
 }
@@ -233,7 +271,7 @@ void Unpin(void* host) {
   for (const auto& side : sides) {
     if (side == nullptr) continue;
     const Current current(*side);
-    driver.cuMemHostUnregister(host);
+    if (current.result() == CUDA_SUCCESS) driver.cuMemHostUnregister(host);
     return;
   }
 }
@@ -256,7 +294,7 @@ cairn_mark_v1* MakeMark() { return new (std::nothrow) cairn_mark_v1; }
 void FreeMark(cairn_mark_v1* mark) {
   for (const auto& point : mark->points) {
     const Current current(*point.side);
-    driver.cuEventDestroy(point.event);
+    if (current.result() == CUDA_SUCCESS) driver.cuEventDestroy(point.event);
   }
   delete mark;
 }
@@ -283,12 +321,11 @@ int Record(cairn_mark_v1* mark) {
 
 int Wait(cairn_mark_v1* mark) {
   return Guarded([&] {
-    for (const auto& point : mark->points) {
+    return WaitForEach(mark->points, [](const cairn_mark_v1::Point& point) {
       const Current current(*point.side);
       CAIRN_TRY(Check(current.result(), "cuCtxPushCurrent"));
-      CAIRN_CUDA(cuEventSynchronize, point.event);
-    }
-    return 0;
+      return Check(driver.cuEventSynchronize(point.event), "cuEventSynchronize");
+    });
   });
 }
 
@@ -301,12 +338,11 @@ int WaitAll() {
         if (side != nullptr) all.push_back(side.get());
       }
     }
-    for (const Side* side : all) {
+    return WaitForEach(all, [](const Side* side) {
       const Current current(*side);
       CAIRN_TRY(Check(current.result(), "cuCtxPushCurrent"));
-      CAIRN_CUDA(cuStreamSynchronize, side->stream);
-    }
-    return 0;
+      return Check(driver.cuStreamSynchronize(side->stream), "cuStreamSynchronize");
+    });
   });
 }
 

@@ -30,7 +30,8 @@ namespace cairn::cuda {
   X(cuMemHostUnregister)        \
   X(cuMemcpyDtoHAsync)          \
   X(cuMemcpyHtoDAsync)          \
-  X(cuMemcpy2DAsync)
+  X(cuMemcpy2DAsync)            \
+  X(cuThreadExchangeStreamCaptureMode)
 
 struct Driver {
 #define X(name) decltype(&::name) name = nullptr;

@@ -113,6 +113,8 @@ Status Items::Place(RegisteredArray& item, int memory, int stable_until) {
     return Wrong(item.spec.name, "unknown stable_until " + std::to_string(stable_until));
   if (memory == CAIRN_MEMORY_HOST) return OkStatus();
   CAIRN_ASSIGN_OR_RETURN(device_, Device::Cuda());
+  for (const auto& [number, stream] : streams_) CAIRN_RETURN_IF_ERROR(device_->SetStream(number, stream));
+  streams_.clear();
   for (const LocalPiece& piece : item.pieces) {
     if (!piece.box.empty())
       CAIRN_RETURN_IF_ERROR(device_->Check(piece.data).Annotate("item \"" + item.spec.name + "\""));
@@ -122,8 +124,10 @@ Status Items::Place(RegisteredArray& item, int memory, int stable_until) {
   return OkStatus();
 }
 
-Status Items::SetStream(int device, void* stream) const {
-  return device_ == nullptr ? OkStatus() : device_->SetStream(device, stream);
+Status Items::SetStream(int device, void* stream) {
+  if (device_ != nullptr) return device_->SetStream(device, stream);
+  streams_[device] = stream;
+  return OkStatus();
 }
 
 void Items::Keep(RegisteredArray item) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -93,7 +94,8 @@ class Items {
 
   // What reaches the device memory; nullptr while nothing of it is registered.
   const Device* device() const { return device_; }
-  Status SetStream(int device, void* stream) const;
+  // May come before what it is for; an error of it then comes with the first array in device memory.
+  Status SetStream(int device, void* stream);
 
   const std::vector<RegisteredTable>& tables() const { return tables_; }
   const std::vector<RegisteredArray>& arrays() const { return arrays_; }
@@ -121,6 +123,7 @@ class Items {
   std::vector<std::variant<ArrayPosition, BlobPosition>> order_;
   std::unordered_map<std::string, int> by_name_;
   const Device* device_ = nullptr;
+  std::map<int, void*> streams_;  // by device; named before device_ was there
 };
 
 }  // namespace cairn

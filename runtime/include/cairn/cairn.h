@@ -420,7 +420,7 @@ CAIRN_API int cairn_fence(cairn_session* session);
 
 /* Says on which stream (a CUstream or cudaStream_t) the program works with its memory of a CUDA device, by the device's number: copies of it begin
  * after what was queued there before the boundary, and a restore after what was queued before it. It need not have been waited for. NULL, as in the
- * beginning: the legacy default stream. Call it after the arrays were added; whenever the stream changes. */
+ * beginning: the legacy default stream. Call it before cairn_restore, and whenever the stream changes. */
 CAIRN_API int cairn_set_stream(cairn_session* session, int device, void* stream);
 
 /* Between these two calls the state does not change (validation, waiting for data), and a save may be made at any moment. */

@@ -77,13 +77,14 @@ std::string Verdict(const std::vector<uint32_t>& values, uint32_t expected, cons
 int main(int argc, char** argv) {
   int64_t steps = 1000000, save_at = -1;
   size_t words = 6 << 20;  // of the weights on each device, of all ranks
-  bool on_host = false, legacy = false;
+  bool on_host = false, legacy = false, streams_first = false;
   CLI::App app("program");
   app.add_option("--steps", steps);
   app.add_option("--save-at", save_at, "rank 0 asks for a save after this step");
   app.add_option("--words", words);
   app.add_flag("--host", on_host, "the same state in host memory");
   app.add_flag("--legacy-stream", legacy, "works on the legacy default stream, and says nothing of it");
+  app.add_flag("--streams-first", streams_first, "names its streams before it adds arrays");
   CLI11_PARSE(app, argc, argv);
   setvbuf(stdout, nullptr, _IOLBF, 0);
   const char* rank_text = std::getenv("SLURM_PROCID");
@@ -130,6 +131,10 @@ int main(int argc, char** argv) {
                ? 0
                : 5;
   }
+  const auto name_streams = [&] {
+    for (const Device& device : devices) cairn_set_stream(session, device.number, device.stream);
+  };
+  if (streams_first) name_streams();
   const int memory = on_host ? CAIRN_MEMORY_HOST : CAIRN_MEMORY_CUDA;
   for (size_t i = 0; i < devices.size(); ++i) {
     void* const data = on_host ? static_cast<void*>(host_weights.data() + i * count)
@@ -145,9 +150,7 @@ int main(int argc, char** argv) {
       Add(session, "host", {1000}, {0}, {1000}, {1}, host.data(), CAIRN_MEMORY_HOST,
           CAIRN_STABLE_STEP_RETURN) != CAIRN_OK)
     return 5;
-  if (!on_host && !legacy) {
-    for (const Device& device : devices) cairn_set_stream(session, device.number, device.stream);
-  }
+  if (!on_host && !legacy && !streams_first) name_streams();
 
   cairn_report report{};
   report.struct_size = sizeof report;

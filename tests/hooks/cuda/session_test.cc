@@ -76,6 +76,12 @@ TEST_F(CudaSession, AProgramOnTheLegacyDefaultStreamSaysNothingOfIt) {
   ExpectRight(3, {"--legacy-stream"});
 }
 
+TEST_F(CudaSession, StreamsMayBeNamedBeforeTheFirstArray) {
+  // Copies that do not wait for the computation come before it.
+  SaveThenKill(1, {"--streams-first"}, {{"CUDA_STANDIN_COMPUTE_US", "20000"}, {"CUDA_STANDIN_COPY_US", "0"}});
+  ExpectRight(1, {});
+}
+
 TEST_F(CudaSession, WhatDevicesHeldIsRestoredIntoHostMemoryAndTheReverse) {
   SaveThenKill(1, {});
   ExpectRight(2, {"--host"});

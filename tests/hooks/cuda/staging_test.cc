@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -75,7 +76,11 @@ class CudaStaging : public ::testing::Test {
     ASSERT_TRUE(found.ok()) << found.status().message();
     device_ = *found;
   }
-  void TearDown() override { cuda_standin_hold_copies(0); }
+  void TearDown() override {
+    cuda_standin_hold_copies(0);
+    cuda_standin_fail_waits(-1);
+    cuda_standin_capture(0);
+  }
 
   // One image without a header, of boxes of 4-byte elements, one after the other.
   SnapshotPlan Plan(const std::vector<Dims>& extents, const std::vector<Dims>& strides,
@@ -121,6 +126,60 @@ TEST_F(CudaStaging, CopiesComeAfterWhatTheApplicationHasQueuedOnItsStream) {
     ASSERT_TRUE(Run(snapshot, {memory.data()}).ok());
     EXPECT_THAT(image_, Each(7u)) << flags;
   }
+}
+
+TEST_F(CudaStaging, CopiesOfAnotherThreadComeAfterTheProgramsPerThreadStream) {
+  DeviceMemory memory(0, 5);
+  ASSERT_TRUE(device_->SetStream(0, CU_STREAM_PER_THREAD).ok());
+  cuMemsetD32Async(memory.address(), 7, 5, CU_STREAM_PER_THREAD);
+  const SnapshotPlan snapshot = Plan({{5}}, {{4}}, {false});
+  std::thread([&] { EXPECT_TRUE(Run(snapshot, {memory.data()}).ok()); }).join();
+  EXPECT_THAT(image_, Each(7u));
+}
+
+TEST_F(CudaStaging, WaitsForAllDevicesWhenOneFails) {
+  DeviceMemory memory(0, 3), other(1, 3);
+  other.Set({4, 5, 6});
+  ASSERT_TRUE(device_->SetStream(0, nullptr).ok() && device_->SetStream(1, nullptr).ok());
+  const Device::Mark mark(*device_);
+  const std::function<Status()> waits[] = {[&] { return device_->WaitAll(); }, [&] { return mark.Wait(); }};
+  for (const auto& wait : waits) {
+    const SnapshotPlan snapshot = Plan({{3}, {3}}, {{4}, {4}}, {true, true});
+    cuda_standin_hold_copies(1);
+    ASSERT_TRUE(Run(snapshot, {memory.data(), other.data()}).ok());
+    ASSERT_TRUE(mark.Record().ok());
+    cuda_standin_fail_waits(0);
+    std::atomic<bool> returned{false};
+    std::thread waiting([&] {
+      const Status status = wait();
+      returned = true;
+      EXPECT_THAT(status.message(), HasSubstr("an illegal memory access"));
+    });
+    AwaitHeldCopies(returned);
+    EXPECT_FALSE(returned);
+    cuda_standin_hold_copies(0);
+    waiting.join();
+    cuda_standin_fail_waits(-1);
+    ASSERT_TRUE(snapshot.Finish().ok());
+    EXPECT_THAT(image_, ElementsAre(0, 0, 0, 4, 5, 6));
+  }
+}
+
+TEST_F(CudaStaging, WhatIsStillCopiedLeavesTheProgramsStreamCaptureAlone) {
+  DeviceMemory memory(0, 3);
+  memory.Set({1, 2, 3});
+  const SnapshotPlan snapshot = Plan({{3}}, {{4}}, {true});
+  cuda_standin_hold_copies(1);
+  ASSERT_TRUE(Run(snapshot, {memory.data()}).ok());
+  cuda_standin_capture(1);
+  cuda_standin_hold_copies(0);
+  std::thread([&] {
+    EXPECT_TRUE(snapshot.Finish().ok());
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    cuThreadExchangeStreamCaptureMode(&mode);
+    EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);  // as it was
+  }).join();
+  EXPECT_THAT(image_, ElementsAre(1, 2, 3));
 }
 
 TEST_F(CudaStaging, TheProgramMayChangeWhatIsNotLateAsSoonAsItGoesOn) {
@@ -233,6 +292,16 @@ TEST_F(CudaStaging, WhatARestorePutsStaysAsItIsUntilTheDeviceHasReadIt) {
     const auto* const begin = found.data() + block * kWords;
     EXPECT_EQ(std::count(begin, begin + kWords, block), kWords) << block;
   }
+}
+
+TEST_F(CudaStaging, RefusesMemoryOfAContextThatIsNotTheDevicesPrimaryOne) {
+  cuCtxSetCurrent(static_cast<CUcontext>(cuda_standin_make_context(1)));
+  CUdeviceptr address = 0;
+  ASSERT_EQ(cuMemAlloc(&address, 16), CUDA_SUCCESS);
+  const Status status = device_->Check(reinterpret_cast<void*>(address));
+  EXPECT_EQ(status.code(), Code::kInvalid);
+  EXPECT_THAT(status.message(), HasSubstr("CUDA device 1, but is not in the device's primary context"));
+  EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
 }
 
 TEST_F(CudaStaging, PinsImagesForTheirLifetime) {

@@ -77,6 +77,36 @@ class Fence(unittest.TestCase):
             self.assertEqual(said, ["fence", "step"])
             run.finalize()
 
+    def test_steps_in_cuda_graphs_which_call_no_hook_when_replayed_are_not_relied_on(self):
+        sys.path.insert(0, str(ROOT / "hooks/python"))
+        import cairn.torch
+        import torch
+
+        made_for_graphs, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+        optimizers = {"first": torch.optim.SGD([{"params": made_for_graphs.parameters(), "capturable": True}], lr=0.1, momentum=0.9),
+                      "second": torch.optim.SGD(other.parameters(), lr=0.1)}
+        said = []
+        with mock.patch.object(cairn.Session, "add_array", lambda _, name, *__, fence, **___: said.append((name, fence)) or 0), \
+                mock.patch.object(cairn.Session, "fence", lambda _: said.append("fence")), \
+                mock.patch.object(cairn.Session, "step", lambda *_: said.append("boundary")):
+            run = cairn.torch.attach({"first": made_for_graphs, "second": other}, optimizers, name="graphs")
+            self.assertEqual({name for name, fence in said if fence}, {"second.weight", "second.bias"})
+            said.clear()
+            optimizers["second"].step()
+            run.step()
+            self.assertEqual(said, ["fence", "boundary"])
+            with mock.patch.object(torch.cuda, "is_initialized", lambda: True), \
+                    mock.patch.object(torch.cuda, "is_current_stream_capturing", lambda: True):
+                optimizers["second"].step()
+            said.clear()
+            run.step()
+            self.assertEqual(said, ["boundary", "fence"])
+            said.clear()
+            with run.quiet():
+                self.assertEqual(said, [])
+            self.assertEqual(said, ["fence"])
+            run.finalize()
+
 
 def add(kind, ranks, ranks_later, optimizer):
     def test(self):

@@ -25,6 +25,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -47,10 +48,12 @@ std::condition_variable& changed = *new std::condition_variable;
 // Guarded by mutex.
 bool held = false;
 int standing = 0;
+int failing = -1;  // the device whose waits do
+bool capturing = false;
 struct Memory {
   size_t bytes;
   char* alias;  // where streams see it
-  int device;
+  CUcontext context;
 };
 auto& memories = *new std::map<CUdeviceptr, Memory>;
 auto& pins = *new std::map<const char*, size_t>;
@@ -80,8 +83,10 @@ namespace {
 
 CUctx_st contexts[kDevices] = {{0}, {1}};
 thread_local std::vector<CUcontext> current;
-auto& streams = *new std::vector<CUstream>;  // guarded by mutex
-CUstream defaults[kDevices];                 // guarded by mutex
+thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+thread_local CUstream own_streams[kDevices];  // CU_STREAM_PER_THREAD
+auto& streams = *new std::vector<CUstream>;   // guarded by mutex
+CUstream defaults[kDevices];                  // guarded by mutex
 
 using Lock = std::unique_lock<std::mutex>;
 
@@ -134,6 +139,11 @@ CUstream Find(CUstream handle) {
   if (device < 0) Die("a stream is used without a context");
   CUstream& own = defaults[device];
   if (own == nullptr) own = MakeStream(device, true);
+  if (handle == CU_STREAM_PER_THREAD) {
+    CUstream& mine = own_streams[device];
+    if (mine == nullptr) mine = MakeStream(device, true);
+    handle = mine;
+  }
   const CUstream stream = handle == nullptr || handle == CU_STREAM_LEGACY ? own : handle;
   if (stream->device != device) Die("a stream is used in the context of another device");
   if (stream == own) {
@@ -147,18 +157,27 @@ CUstream Find(CUstream handle) {
 }
 
 // Where streams see device memory; under the mutex.
-char* Alias(CUdeviceptr address, size_t bytes, int* device = nullptr) {
+char* Alias(CUdeviceptr address, size_t bytes, CUcontext* context = nullptr) {
   auto it = memories.upper_bound(address);
   if (it == memories.begin()) return nullptr;
   --it;
   if (address + bytes > it->first + it->second.bytes) return nullptr;
-  if (device != nullptr) *device = it->second.device;
+  if (context != nullptr) *context = it->second.context;
   return it->second.alias + (address - it->first);
 }
 
 bool IsPinned(const char* address) {
   auto it = pins.upper_bound(address);
   return it != pins.begin() && address < std::prev(it)->first + std::prev(it)->second;
+}
+
+bool Forbidden() { return capturing && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED; }
+
+CUresult WaitFor(Lock& lock, CUstream stream, uint64_t place) {
+  if (Forbidden()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (stream->device == failing) return CUDA_ERROR_ILLEGAL_ADDRESS;
+  Await(lock, stream, place);
+  return CUDA_SUCCESS;
 }
 
 void StandIfHeld(Lock& lock) {
@@ -179,11 +198,11 @@ struct Rows {
 CUresult QueueCopy(const Rows& rows, CUstream handle) {
   static const auto delay = FromEnvironment("CUDA_STANDIN_COPY_US");
   Lock lock(mutex);
-  int device = -1;
-  if (Alias(rows.device, (rows.height - 1) * rows.device_pitch + rows.width, &device) == nullptr)
+  CUcontext context = nullptr;
+  if (Alias(rows.device, (rows.height - 1) * rows.device_pitch + rows.width, &context) == nullptr)
     return CUDA_ERROR_INVALID_VALUE;
   const CUstream stream = Find(handle);
-  if (device != stream->device) Die("memory is copied in the context of another device");
+  if (context->device != stream->device) Die("memory is copied in the context of another device");
   Push(stream, [rows, pinned = IsPinned(rows.host)] {
     std::this_thread::sleep_for(delay);
     Lock own(mutex);
@@ -216,6 +235,18 @@ STANDIN int cuda_standin_held_copies(void) {
   return standing;
 }
 
+STANDIN void* cuda_standin_make_context(int device) { return new CUctx_st{device}; }
+
+STANDIN void cuda_standin_fail_waits(int device) {
+  const Lock lock(mutex);
+  failing = device;
+}
+
+STANDIN void cuda_standin_capture(int on) {
+  const Lock lock(mutex);
+  capturing = on != 0;
+}
+
 STANDIN int cuda_standin_pinned_ranges(void) {
   const Lock lock(mutex);
   return static_cast<int>(pins.size());
@@ -234,6 +265,7 @@ STANDIN CUresult cuGetErrorString(CUresult error, const char** text) {
   *text = error == CUDA_ERROR_NO_DEVICE          ? "no CUDA-capable device is detected"
           : error == CUDA_ERROR_OUT_OF_MEMORY    ? "out of memory"
           : error == CUDA_ERROR_OPERATING_SYSTEM ? "OS call failed or operation not supported on this OS"
+          : error == CUDA_ERROR_ILLEGAL_ADDRESS  ? "an illegal memory access was encountered"
                                                  : "invalid argument";
   return CUDA_SUCCESS;
 }
@@ -274,6 +306,11 @@ STANDIN CUresult cuCtxSetCurrent(CUcontext context) {
   return CUDA_SUCCESS;
 }
 
+STANDIN CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  std::swap(*mode, capture_mode);
+  return CUDA_SUCCESS;
+}
+
 STANDIN CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
   const size_t whole = (bytes + 4095) / 4096 * 4096;
   const int file = memfd_create("cuda-stand-in", MFD_CLOEXEC);
@@ -284,7 +321,7 @@ STANDIN CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
   if (shown == MAP_FAILED || alias == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   const Lock lock(mutex);
   *address = reinterpret_cast<CUdeviceptr>(shown);
-  memories[*address] = {bytes, static_cast<char*>(alias), CurrentDevice()};
+  memories[*address] = {bytes, static_cast<char*>(alias), current.back()};
   return CUDA_SUCCESS;
 }
 
@@ -295,7 +332,7 @@ STANDIN CUresult cuMemFree(CUdeviceptr address) {
   if (it == memories.end()) return CUDA_ERROR_INVALID_VALUE;
   const auto all = streams;
   for (const CUstream stream : all) {
-    if (stream->device == it->second.device) Await(lock, stream, stream->queued);
+    if (stream->device == it->second.context->device) Await(lock, stream, stream->queued);
   }
   memories.erase(address);
   return CUDA_SUCCESS;
@@ -303,12 +340,14 @@ STANDIN CUresult cuMemFree(CUdeviceptr address) {
 
 STANDIN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
   const Lock lock(mutex);
-  int device = -1;
-  if (Alias(address, 1, &device) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUcontext context = nullptr;
+  if (Alias(address, 1, &context) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
     *static_cast<unsigned int*>(data) = CU_MEMORYTYPE_DEVICE;
   } else if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {
-    *static_cast<int*>(data) = device;
+    *static_cast<int*>(data) = context->device;
+  } else if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) {
+    *static_cast<CUcontext*>(data) = context;
   } else {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -318,6 +357,7 @@ STANDIN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute
 STANDIN CUresult cuMemHostRegister(void* host, size_t bytes, unsigned int) {
   if (std::getenv("CUDA_STANDIN_NO_PINS") != nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
   const Lock lock(mutex);
+  if (Forbidden()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   pins[static_cast<const char*>(host)] = bytes;
   return CUDA_SUCCESS;
 }
@@ -336,8 +376,7 @@ STANDIN CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
 STANDIN CUresult cuStreamSynchronize(CUstream handle) {
   Lock lock(mutex);
   const CUstream stream = Find(handle);
-  Await(lock, stream, stream->queued);
-  return CUDA_SUCCESS;
+  return WaitFor(lock, stream, stream->queued);
 }
 
 STANDIN CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int) {
@@ -363,8 +402,7 @@ STANDIN CUresult cuEventRecord(CUevent event, CUstream handle) {
 STANDIN CUresult cuEventSynchronize(CUevent event) {
   Lock lock(mutex);
   const CUstream stream = event->stream;
-  if (stream != nullptr) Await(lock, stream, event->place);
-  return CUDA_SUCCESS;
+  return stream == nullptr ? CUDA_SUCCESS : WaitFor(lock, stream, event->place);
 }
 
 STANDIN CUresult cuEventDestroy(CUevent event) {

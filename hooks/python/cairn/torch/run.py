@@ -1,4 +1,5 @@
 """Run: a training loop that is saved and resumed. `attach` makes one."""
+import contextlib
 import dataclasses
 import os
 import random
@@ -110,6 +111,7 @@ class Run:
         self._epoch = self._batch = self._skip = 0
         self._in_body = self._counted = False
         self._copying = False  # items hold what may still be copied
+        self._replayed = False  # a step of an optimizer is part of a CUDA graph, whose replay calls no hook
         self._piece, self._pieces, self._end = 0, 1, 0  # of the step under way, and the place after it
         self._random: Optional[Dict[str, Any]] = None  # as it was saved
         for path in outputs if self._rank in (None, 0) else ():
@@ -166,6 +168,7 @@ class Run:
         self.steps_done += 1
         self._say_streams()
         self._session.step(self.steps_done)
+        self._fence_replays()
 
     def epochs(self, count: int) -> Iterator[int]:
         """Epochs that are left of `count`, by number."""
@@ -225,14 +228,19 @@ class Run:
         if self._random is not None:
             _set_random_state(self._random)
 
-    def quiet(self):
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
         """``with run.quiet():`` around what leaves the state as it is (validation): a save may be made at any moment inside."""
         self._say_streams()
-        return self._session.quiet()
+        try:
+            with self._session.quiet():
+                yield
+        finally:
+            self._fence_replays()
 
     def fence(self) -> None:
         """Waits until the parameters and the optimizers' state of the last boundary are copied. The optimizers' steps do so themselves; needed before a
-        change outside of them."""
+        change outside of them, as by the replay of a CUDA graph that holds no optimizer's step."""
         self._session.fence()
         if self._copying:
             self._copying = False
@@ -254,6 +262,7 @@ class Run:
         """Waits until every save that was asked for has ended. Collective, at one boundary; seconds."""
         self._say_streams()
         self._session.wait(timeout)
+        self._fence_replays()
 
     def finalize(self) -> None:
         """Saves the last state, waits until it is durable, and records the run as finished. Collective."""
@@ -264,12 +273,25 @@ class Run:
     # ---- devices ----
 
     def _fence_before_steps(self) -> Set[int]:
-        """Has the optimizers' next steps wait for the copies of what they change; ids of the parameters that they hold."""
+        """Has the optimizers' next steps wait for the copies of what they change; ids of the parameters that they hold.
+
+        Not of those that are made for CUDA graphs (`capturable`), whose replays would not wait.
+        """
         held = set()
         for optimizer in {id(one): one for state in self._optimizers for one in (state.outer, state.inner)}.values():
-            optimizer.register_step_pre_hook(lambda *_: self.fence())
-            held.update(id(parameter) for group in optimizer.param_groups for parameter in group["params"])
+            optimizer.register_step_pre_hook(lambda *_: self._before_step())
+            if not any(group.get("capturable") for group in optimizer.param_groups):
+                held.update(id(parameter) for group in optimizer.param_groups for parameter in group["params"])
         return held
+
+    def _before_step(self) -> None:
+        if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+            self._replayed = True
+        self.fence()
+
+    def _fence_replays(self) -> None:
+        if self._replayed:
+            self.fence()
 
     def _say_streams(self) -> None:
         """The work of the present stream of each device is what a copy has to come after."""
