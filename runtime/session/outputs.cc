@@ -36,14 +36,14 @@ std::optional<Hash128> HashBefore(int fd, uint64_t end, const std::string& path)
   return Hash128Of(bytes);
 }
 
-std::optional<Manifest::Output> MeasureFile(const std::string& path) {
-  const auto fd = OpenFile(path, O_RDONLY | O_NONBLOCK);
-  if (fd.status().code() == Code::kNotFound) return Manifest::Output{0, Hash128Of(std::string_view())};
+Result<Manifest::Output> MeasureFile(const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
   struct stat info {};
-  if (!fd.ok() || fstat(fd->get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  if (fstat(fd.get(), &info) != 0) return Status::FromErrno(errno, "fstat " + path);
+  if (!S_ISREG(info.st_mode)) return Status(Code::kInvalid, "it is no regular file any more");
   const auto bytes = static_cast<uint64_t>(info.st_size);
-  const std::optional<Hash128> end = HashBefore(fd->get(), bytes, path);
-  if (!end) return std::nullopt;
+  const std::optional<Hash128> end = HashBefore(fd.get(), bytes, path);
+  if (!end) return Status(Code::kUnavailable, "its end cannot be read");
   return Manifest::Output{bytes, *end};
 }
 
@@ -102,6 +102,7 @@ Status Outputs::Add(const std::string& path) {
   const size_t bytes = max_bytes_ + kHeadBytes + whole.size() + kTailBytes;
   if (bytes > kMaxEncodedBytes) return Wrong(path, "one too many: all paths of a rank take at most 64 KiB");
   paths_.push_back(whole);
+  if (fs::exists(target)) seen_.insert(whole);
   max_bytes_ = bytes;
   return OkStatus();
 }
@@ -110,8 +111,12 @@ std::string Outputs::Measure() const {
   std::string out;
   out.reserve(max_bytes_);
   for (const std::string& path : paths_) {
-    const std::optional<Manifest::Output> output = MeasureFile(path);
-    if (!output) continue;
+    Result<Manifest::Output> output = MeasureFile(path);
+    if (output.status().code() == Code::kNotFound && !seen_.contains(path))
+      output = Manifest::Output{0, Hash128Of(std::string_view())};
+    else
+      seen_.insert(path);
+    if (!output.ok()) continue;
     AppendLittleEndian(out, static_cast<uint32_t>(path.size()));
     out += path;
     AppendLittleEndian(out, output->bytes);
@@ -131,10 +136,12 @@ Outputs::CutReport Outputs::CutBack(const OutputLengths& saved) const {
   for (const std::string& path : paths_) {
     const auto it = saved.find(path);
     if (it == saved.end()) {
-      report.notes.push_back("output " + path +
-                             " is left as it is: the checkpoint does not say how long it was");
+      const auto bytes = FileBytes(path);
+      (bytes.ok() && *bytes > 0 ? report.warnings : report.notes)
+          .push_back("output " + path + " is left as it is: nothing says how long it was at the save");
       continue;
     }
+    if (it->second.bytes > 0) seen_.insert(path);
     const auto cut = Cut(path, it->second);
     if (cut.ok() && *cut) {
       report.notes.push_back("output " + path + " is cut from " + std::to_string(**cut) + " to " +

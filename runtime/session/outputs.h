@@ -1,12 +1,13 @@
 // Outputs: files to which the program only ever appends (cairn_add_output). Their lengths are saved with the state, and a restore cuts them back to
 // them, so that no step stands in them twice.
 //
-// 1. At a save the owner measures each file: its length, and the hash of its last bytes. A file that is not there has length 0. What cannot be read
-//    is left out. All that travels as one more blob of the member, whose name no item can have, into the manifest, as metrics do.
+// 1. At a save the owner measures each file: its length, and the hash of its last bytes. A file that was never there has length 0. One that
+//    was, and is away now (a mount is missing), is left out, as is what cannot be read: a cut to 0 bytes would be right for any file. All that travels as one more blob of the member, whose name no item can have, into the manifest, as metrics do.
 // 2. Before the member reports its record it fsyncs the files: what a checkpoint counts outlives the node.
 // 3. A restore that all members agree has succeeded hands the manifest's list to all. Each cuts its own files, by path. One that is shorter than it was,
 //    or has other bytes before the cut, is another file by now (moved, rotated, written anew): it is left as it is, and said.
-// 4. A run that begins from another run's checkpoint cuts nothing: the files are the other run's.
+// 4. Nothing is cut by a run that begins from another run's checkpoint: the files are the other run's. Nor by a life that could not publish its parent: what
+//    it loaded is no part of the line yet, and the lines behind the cut may belong to a newer checkpoint that is.
 //
 // One thread at a time.
 #ifndef CAIRN_RUNTIME_SESSION_OUTPUTS_H_
@@ -14,6 +15,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +53,7 @@ class Outputs {
 
  private:
   std::vector<std::string> paths_;
+  mutable std::set<std::string> seen_;  // those of which a file was ever there
   size_t max_bytes_ = 0;
 };
 

@@ -224,7 +224,7 @@ CAIRN_API int cairn_saved_blob(cairn_session* session, const char* name, int mem
  * after cairn_restore, to append (O_APPEND, "a") when report.restored, else as a new one. The file is known by its absolute path, symbolic links
  * followed at this call; its folder must be there, the file need not. A file that is shorter than it was at the save, or another one, is left as it is
  * and said on stderr: the restore does not fail for it. Nothing is cut when nothing is restored, in a run that begins from another run's
- * checkpoint, and of a file that no member adds. CAIRN_E_INVALID: it is no regular file, or its folder is not there;
+ * checkpoint until it has saved itself, and of a file that no member adds. CAIRN_E_INVALID: it is no regular file, or its folder is not there;
  * cairn_restore returns it when two members have added the same path. The program's standard output, which srun writes, cannot be added. */
 CAIRN_API int cairn_add_output(cairn_session* session, const char* path);
 

@@ -73,8 +73,24 @@ TEST_F(OutputsTest, AreLeftAsTheyAreWhenTheyAreShorterOrOtherFilesOrGone) {
 TEST_F(OutputsTest, OfWhichTheCheckpointSaysNothingAreLeftAsTheyAre) {
   Append("a", "1\n");
   ASSERT_TRUE(outputs_.Add(File("a")).ok());
-  EXPECT_THAT(outputs_.CutBack({}).notes, ElementsAre(HasSubstr("the checkpoint does not say")));
+  ASSERT_TRUE(outputs_.Add(File("b")).ok());
+  const Outputs::CutReport report = outputs_.CutBack({});
+  EXPECT_THAT(report.warnings,
+              ElementsAre(HasSubstr(File("a") + " is left as it is: nothing says how long")));
+  EXPECT_THAT(report.notes, ElementsAre(HasSubstr(File("b") + " is left as it is: nothing says how long")));
   EXPECT_EQ(Read("a"), "1\n");
+}
+
+TEST_F(OutputsTest, ThatWereThereAndAreAwayAtASaveAreNotMeasured) {
+  Append("at add", "1\n");
+  for (const char* name : {"at add", "at a save", "at the save before this life"})
+    ASSERT_TRUE(outputs_.Add(File(name)).ok());
+  Append("at a save", "1\n");
+  EXPECT_EQ(Lengths().size(), 3u);
+  outputs_.CutBack({{File("at the save before this life"), {2, Hash128Of(std::string_view("1\n"))}}});
+  std::filesystem::remove(File("at add"));
+  std::filesystem::remove(File("at a save"));
+  EXPECT_TRUE(Lengths().empty());
 }
 
 TEST_F(OutputsTest, AreKnownByTheFileBehindALink) {
