@@ -18,7 +18,8 @@ Result<State> OpenState(const std::string& text) {
   std::error_code error;
   const fs::path path = fs::absolute(text, error).lexically_normal();
   if (error) return Status::FromErrno(error.value(), "find " + text);
-  if (const std::string format = ForeignFormat(path); !format.empty()) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string format, ForeignFormat(path));
+  if (!format.empty()) {
     CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<ArraySource> source, OpenForeign(format, path));
     return State{path, std::move(source)};
   }

@@ -13,7 +13,8 @@
 namespace cairn {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;  // what is written, as it lies in the file
+using Parsed = nlohmann::json;        // an ordered one would search all keys for each
 
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the safetensors library refuses longer ones
@@ -40,17 +41,17 @@ Status Damage(std::string what) { return {Code::kDamage, "safetensors header: " 
 std::string Quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
 
 // A list of at most `max` integers that fit 63 bits and are not negative.
-std::optional<std::vector<int64_t>> ToIntegers(const Json& value, size_t max) {
+std::optional<std::vector<int64_t>> ToIntegers(const Parsed& value, size_t max) {
   if (!value.is_array() || value.size() > max) return std::nullopt;
   std::vector<int64_t> out;
-  for (const Json& n : value) {
+  for (const Parsed& n : value) {
     if (!n.is_number_unsigned() || n.get<uint64_t>() > INT64_MAX) return std::nullopt;
     out.push_back(n.get<int64_t>());
   }
   return out;
 }
 
-std::optional<Dims> ToDims(const Json& value) {
+std::optional<Dims> ToDims(const Parsed& value) {
   const auto integers = ToIntegers(value, kMaxRank);
   if (!integers) return std::nullopt;
   Dims dims;
@@ -58,7 +59,7 @@ std::optional<Dims> ToDims(const Json& value) {
   return dims;
 }
 
-Result<ParsedShard::Entry> ParseEntry(const std::string& name, const Json& value, uint64_t data_begin) {
+Result<ParsedShard::Entry> ParseEntry(const std::string& name, const Parsed& value, uint64_t data_begin) {
   ParsedShard::Entry entry;
   entry.tensor.fqn = name;
   if (!value.is_object()) return Damage("the entry of " + Quoted(name) + " is no object");
@@ -83,19 +84,18 @@ Result<ParsedShard::Entry> ParseEntry(const std::string& name, const Json& value
   return entry;
 }
 
-Status ApplyShardingInfo(const Json& metadata, std::vector<ParsedShard::Entry>& entries) {
+Status ApplyShardingInfo(const Parsed& metadata, std::vector<ParsedShard::Entry>& entries) {
   if (!metadata.is_object()) return Damage("__metadata__ is no object");
   const auto text = metadata.find(kShardingInfo);
   if (text == metadata.end()) return OkStatus();
   if (!text->is_string()) return Damage("DCP_SHARDING_INFO is no string");
-  // Not ordered: a lookup for every entry must not be linear.
-  const auto info = nlohmann::json::parse(text->get_ref<const std::string&>(), nullptr, false);
+  const Parsed info = Parsed::parse(text->get_ref<const std::string&>(), nullptr, false);
   if (!info.is_object()) return Damage("DCP_SHARDING_INFO is no JSON object");
   for (ParsedShard::Entry& entry : entries) {
     const auto it = info.find(entry.tensor.fqn);
     if (it == info.end()) continue;
     const auto offsets = it->is_object() ? it->find(kSavedOffsets) : it->end();
-    const auto offset = it->is_object() && offsets != it->end() ? ToDims(Json(*offsets)) : std::nullopt;
+    const auto offset = it->is_object() && offsets != it->end() ? ToDims(*offsets) : std::nullopt;
     const Dims& extent = entry.tensor.box.extent;
     if (!offset || offset->size() != extent.size()) {
       return Damage("saved_offsets of " + Quoted(entry.tensor.fqn) + " are missing or do not fit its shape");
@@ -197,11 +197,11 @@ Result<ParsedShard> ParseShard(std::string_view header, uint64_t file_bytes) {
     return Damage("has " + std::to_string(header.size()) + " bytes, not " + std::to_string(data_begin));
   // The reference reader wants the object to begin at once.
   if (data_begin == kLengthBytes || header[kLengthBytes] != '{') return Damage("no JSON object at byte 8");
-  const Json json = Json::parse(header.substr(kLengthBytes), nullptr, /*allow_exceptions=*/false);
+  const Parsed json = Parsed::parse(header.substr(kLengthBytes), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return Damage("the JSON at byte 8 is malformed");
 
   ParsedShard shard;
-  const Json* metadata = nullptr;
+  const Parsed* metadata = nullptr;
   for (const auto& [name, value] : json.items()) {
     if (name == kMetadata) {
       metadata = &value;

@@ -33,7 +33,9 @@ using cairn::abi::Report;
 Result<cairn_checkpoint> Open(const std::string& target) {
   std::error_code error;
   const std::string path = std::filesystem::absolute(target, error).lexically_normal();
-  if (const std::string format = cairn::ForeignFormat(path); !error && !format.empty()) {
+  if (error) return Status::FromErrno(error.value(), "find " + target);
+  CAIRN_ASSIGN_OR_RETURN(const std::string format, cairn::ForeignFormat(path));
+  if (!format.empty()) {
     CAIRN_ASSIGN_OR_RETURN(auto source, cairn::OpenForeign(format, path));
     return cairn_checkpoint{std::move(source), path, {}, {}};
   }

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kMaxMetadataBytes = 256 << 20;
 constexpr uint64_t kMaxTensorPickleBytes = 64 << 10;
 
-// The files of the checkpoint, each opened once to look at its archives.
+// The files of the checkpoint. Only the last is held open: there may be more than a process may open.
 class DcpFiles {
  public:
   explicit DcpFiles(std::string folder) : folder_(std::move(folder)) {}
@@ -21,21 +21,26 @@ class DcpFiles {
   struct File {
     uint32_t number;
     std::string path;
-    UniqueFd fd;
     uint64_t bytes;
   };
 
+  // Whose descriptor fd() is, until the next call.
   Result<const File*> Open(const std::string& name) {
     auto it = files_.find(name);
     if (it == files_.end()) {
-      File file{static_cast<uint32_t>(paths_.size()), folder_ + "/" + name, UniqueFd(), 0};
-      CAIRN_ASSIGN_OR_RETURN(file.fd, OpenFile(file.path, O_RDONLY));
+      File file{static_cast<uint32_t>(paths_.size()), folder_ + "/" + name, 0};
       CAIRN_ASSIGN_OR_RETURN(file.bytes, FileBytes(file.path));
       paths_.push_back(file.path);
       it = files_.emplace(name, std::move(file)).first;
     }
-    return &it->second;
+    if (open_ != &it->second) {
+      CAIRN_ASSIGN_OR_RETURN(fd_, OpenFile(it->second.path, O_RDONLY));
+      open_ = &it->second;
+    }
+    return open_;
   }
+
+  int fd() const { return fd_.get(); }
 
   std::vector<std::string> paths() && { return std::move(paths_); }
 
@@ -43,6 +48,8 @@ class DcpFiles {
   const std::string folder_;
   std::map<std::string, File> files_;
   std::vector<std::string> paths_;
+  const File* open_ = nullptr;
+  UniqueFd fd_;
 };
 
 // Finds the bytes of one chunk. The tensor in its archive may lie in any order of its dimensions (channels_last, say).
@@ -55,7 +62,7 @@ Result<StoredBox> Locate(DcpFiles& files, const DcpTensor& tensor, const DcpChun
   if (chunk.offset > file->bytes || chunk.bytes > file->bytes - chunk.offset)
     return damage("the file is cut off");
   CAIRN_ASSIGN_OR_RETURN(const ZipSlice zip,
-                         ZipSlice::Open(file->fd.get(), file->path, chunk.offset, chunk.bytes));
+                         ZipSlice::Open(files.fd(), file->path, chunk.offset, chunk.bytes));
   CAIRN_ASSIGN_OR_RETURN(const ZipMember pickle, zip.Find("data.pkl"));
   CAIRN_ASSIGN_OR_RETURN(std::string data_pkl, zip.Read(pickle, kMaxTensorPickleBytes));
   const auto archived = DecodeArchivedTensor(std::move(data_pkl));
@@ -84,7 +91,8 @@ Result<StoredBox> Locate(DcpFiles& files, const DcpTensor& tensor, const DcpChun
   CAIRN_ASSIGN_OR_RETURN(const uint64_t at, zip.DataOffset(data));
   StoredBox box{0, file->number, at + static_cast<uint64_t>(archived->first * width), chunk.box,
                 archived->stride};
-  for (int d = 0; d < box.stride_bytes.size(); ++d) box.stride_bytes[d] *= width;
+  for (int d = 0; d < box.stride_bytes.size(); ++d)  // that of one element means nothing, and may be anything
+    box.stride_bytes[d] = chunk.box.extent[d] > 1 ? box.stride_bytes[d] * width : 0;
   return box;
 }
 

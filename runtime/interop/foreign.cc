@@ -12,17 +12,35 @@ namespace cairn {
 
 namespace fs = std::filesystem;
 
-std::string ForeignFormat(const std::string& path) {
+namespace {
+
+// Also of one that has no manifest: it was never committed, and its files may have holes.
+bool IsAttempt(const fs::path& path) {
+  const std::string name = path.has_filename() ? path.filename() : path.parent_path().filename();
+  return names::ParseAttempt(name) || names::ParseDead(name) || names::ParseRemoved(name);
+}
+
+}  // namespace
+
+Result<std::string> ForeignFormat(const std::string& path) {
   std::error_code error;
-  const auto holds = [&](std::string_view name) { return fs::exists(fs::path(path) / name, error); };
-  if (fs::is_regular_file(path, error)) return "safetensors";
-  if (holds(kDcpMetadata)) return "dcp";
-  if (holds(names::kRun) || holds(names::kManifest)) return "";
-  const auto entries = ListDirectory(path);
-  const bool any = entries.ok() && std::any_of(entries->begin(), entries->end(), [](const std::string& name) {
-                     return name.ends_with(".safetensors") && !name.starts_with('.');
-                   });
-  return any || holds(kHuggingFaceIndex) ? "safetensors" : "";
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none) return Status::FromErrno(error.value(), "stat " + path);
+  if (fs::is_regular_file(status)) return std::string("safetensors");
+  if (!fs::is_directory(status)) return std::string();
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> entries, ListDirectory(path));
+  const auto any = [&](auto fits) { return std::any_of(entries.begin(), entries.end(), fits); };
+  const auto holds = [&](std::string_view name) {
+    return any([&](const auto& entry) { return entry == name; });
+  };
+  if (holds(kDcpMetadata)) return std::string("dcp");
+  if (holds(names::kRun) || holds(names::kManifest) || IsAttempt(path)) return std::string();
+  const bool sums = any([](const std::string& entry) { return names::ParseSums(entry).has_value(); });
+  const bool shards = any([](const std::string& entry) { return names::ParseShard(entry).has_value(); });
+  if (shards && (sums || holds(names::kIndex))) return std::string();
+  const bool tensors = any(
+      [](const std::string& entry) { return entry.ends_with(".safetensors") && !entry.starts_with('.'); });
+  return std::string(tensors || holds(kHuggingFaceIndex) ? "safetensors" : "");
 }
 
 Result<std::unique_ptr<StoredSource>> OpenForeign(const std::string& format, const std::string& path) {

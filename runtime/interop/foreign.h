@@ -13,8 +13,9 @@
 
 namespace cairn {
 
-// "dcp", or "safetensors", also for a file that turns out to be none; "" for other folders, a run or a checkpoint of Cairn's among them.
-std::string ForeignFormat(const std::string& path);
+// "dcp", or "safetensors", also for a file that turns out to be none; "" for what is not there and for other folders: a run, a checkpoint and an
+// attempt of Cairn's that never became one among them. Errors: it cannot be looked at.
+Result<std::string> ForeignFormat(const std::string& path);
 
 // Of such a format. Errors as OpenDcp's and OpenSafetensors'.
 Result<std::unique_ptr<StoredSource>> OpenForeign(const std::string& format, const std::string& path);

@@ -75,18 +75,20 @@ Result<ParsedShard> ReadHeader(const std::string& path) {
 }  // namespace
 
 Result<std::unique_ptr<StoredSource>> OpenSafetensors(const std::string& path) {
-  CAIRN_ASSIGN_OR_RETURN(Contents contents, ContentsOf(path));
+  CAIRN_ASSIGN_OR_RETURN(const Contents contents, ContentsOf(path));
   const std::vector<std::string>& files = contents.files;
   std::vector<ArraySpec> arrays;
   std::vector<StoredBox> boxes;
   std::map<std::string, uint32_t> known;
+  std::map<std::string, std::string> missing = contents.file_of;
   for (uint32_t f = 0; f < files.size(); ++f) {
     CAIRN_ASSIGN_OR_RETURN(const ParsedShard shard, ReadHeader(files[f]));
     for (const ParsedShard::Entry& entry : shard.entries) {
       const ShardTensor& tensor = entry.tensor;
-      if (const auto it = contents.file_of.find(tensor.fqn);
-          it != contents.file_of.end() && it->second == files[f])
-        contents.file_of.erase(it);
+      if (const auto told = contents.file_of.find(tensor.fqn); told != contents.file_of.end()) {
+        if (told->second != files[f]) continue;
+        missing.erase(tensor.fqn);
+      }
       const auto [it, fresh] = known.emplace(tensor.fqn, arrays.size());
       if (fresh) arrays.push_back({tensor.fqn, tensor.dtype, false, Dims::Filled(tensor.box.rank(), 0)});
       ArraySpec& array = arrays[it->second];
@@ -103,8 +105,8 @@ Result<std::unique_ptr<StoredSource>> OpenSafetensors(const std::string& path) {
       }
     }
   }
-  if (!contents.file_of.empty()) {
-    const auto& [tensor, file] = *contents.file_of.begin();
+  if (!missing.empty()) {
+    const auto& [tensor, file] = *missing.begin();
     return Status(Code::kDamage, file + ": does not hold \"" + tensor + "\", which " +
                                      std::string(kHuggingFaceIndex) + " says is there");
   }

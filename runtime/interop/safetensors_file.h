@@ -23,8 +23,8 @@ Result<uint64_t> WriteSafetensors(ArraySource& source, std::span<const NamedArra
 // What Hugging Face's libraries write beside a state of several files: which tensor is in which of them.
 inline constexpr std::string_view kHuggingFaceIndex = "model.safetensors.index.json";
 
-// Opens one file, or a folder's files as one state: those that kHuggingFaceIndex names, else all *.safetensors. They hold whole arrays, or shards with
-// PyTorch's sharding information. kDamage, naming the file, for a file that is malformed, for shards that do not fit or leave a hole, and for
+// Opens one file, or a folder's files as one state: those that kHuggingFaceIndex names, each tensor from the file that it gives, else all *.safetensors. They hold whole arrays, or shards with
+// PyTorch's sharding information. kDamage, naming the file, for a file that is malformed, for shards that do not fit, overlap or leave a hole, and for
 // what is not where the index says. kNotFound where there is no such file.
 Result<std::unique_ptr<StoredSource>> OpenSafetensors(const std::string& path);
 

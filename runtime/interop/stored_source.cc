@@ -40,13 +40,17 @@ Result<std::unique_ptr<StoredSource>> StoredSource::Make(const std::string& wher
     const ArraySpec& array = source->arrays_[i];
     if (Status bad = CheckArray(array); !bad.ok()) return Status(Code::kDamage, where + ": " + bad.message());
     std::vector<const Box*> all;
+    int64_t elements = 0;
+    bool overlap = false;
     for (const StoredBox& box : source->boxes_[i]) {
       if (Status bad = CheckBox(array, box.box); !bad.ok())
         return Status(Code::kDamage, where + ": " + bad.message());
       all.push_back(&box.box);
+      overlap |= __builtin_add_overflow(elements, box.box.elements(), &elements);
     }
     source->index_.emplace_back(all);
     if (array.shape.Product() == 0) continue;
+    if (overlap || elements > array.shape.Product()) return source->Overlap(where, i);
     const BoxIndex::Cover cover = source->index_.back().CoverOf(Box::Whole(array.shape));
     if (!cover.holes.empty()) {
       return Status(Code::kDamage, where + ": of array \"" + array.name + "\", shape " +
@@ -55,6 +59,19 @@ Result<std::unique_ptr<StoredSource>> StoredSource::Make(const std::string& wher
     }
   }
   return source;
+}
+
+Status StoredSource::Overlap(const std::string& where, size_t array) const {
+  const std::vector<StoredBox>& boxes = boxes_[array];
+  std::string files;
+  for (size_t i = 0; i < boxes.size() && files.empty(); ++i) {
+    for (const uint32_t other : index_[array].Meeting(boxes[i].box)) {
+      if (other != i) files = files_[boxes[i].file] + " and " + files_[boxes[other].file];
+    }
+  }
+  return {Code::kDamage, where + ": the same elements of array \"" + arrays_[array].name + "\", shape " +
+                             arrays_[array].shape.ToString() + ", lie in " + files +
+                             ": are these files of one state?"};
 }
 
 Result<SavedLayout> StoredSource::Layout() const {

@@ -25,7 +25,7 @@ struct StoredBox {
 
 class StoredSource : public ArraySource {
  public:
-  // kDamage, naming array and box, for a box outside its array or a hole; `where` begins the message. The caller has checked that each box
+  // kDamage, naming array and box, for a box outside its array, a hole, or boxes that overlap (and their files); `where` begins the message. The caller has checked that each box
   // lies inside its file.
   static Result<std::unique_ptr<StoredSource>> Make(const std::string& where, std::vector<ArraySpec> arrays,
                                                     std::vector<std::string> files,
@@ -43,6 +43,7 @@ class StoredSource : public ArraySource {
 
  private:
   StoredSource() = default;
+  Status Overlap(const std::string& where, size_t array) const;  // kDamage, with two boxes' files
   Status ReadPart(const StoredBox& from, const Box& region, const Box& wanted, int64_t element_bytes,
                   std::byte* out);
   Result<int> Open(uint32_t file);

@@ -48,8 +48,8 @@ Result<Origin> Find(const Asked& asked) {
   fs::path path = fs::absolute(asked.source, error).lexically_normal();
   if (error) return Status::FromErrno(error.value(), "find " + asked.source);
   if (!path.has_filename()) path = path.parent_path();  // a trailing slash
-  if (const std::string format = ForeignFormat(path); !format.empty())
-    return Origin{format, path, "", "", asked.only};
+  CAIRN_ASSIGN_OR_RETURN(const std::string format, ForeignFormat(path));
+  if (!format.empty()) return Origin{format, path, "", "", asked.only};
   const auto chosen = ChooseCheckpoint(asked.source);
   if (chosen.ok())
     return Origin{"cairn", chosen->dir.path(), chosen->dir.info().id, chosen->checkpoint.name, asked.only};
