@@ -78,6 +78,12 @@ Result<Order> RestoreLeader::Restore() {
   }
   const std::string parent = rescued_ && rescued_->name == loaded_ ? rescued_->parent : loaded_;
   keeper_.GoOnFrom({state_, std::move(index_), loaded_, parent});
+  if (!order.outputs.empty() && !keeper_.parent_published()) {
+    // The run does not go on from here: its next life may load a checkpoint of which the lines behind the cut are a part.
+    log_.Warn("outputs are not cut back, and may have steps twice: this life could not record in ",
+              boot_.settings.dir, " from which checkpoint it goes on");
+    order.outputs.clear();
+  }
   CAIRN_RETURN_IF_ERROR(Forget());
   CAIRN_RETURN_IF_ERROR(PrepareSaves(boot_, inventories_, state_, members_, keeper_));
   if (!order.restored)
@@ -164,6 +170,12 @@ Result<Order> RestoreLeader::Choose(const RunDirectory& dir) {
                                        dir.path() + " holds no good checkpoint of that step; `cairn ls " +
                                        dir.path() + "` lists what it has");
   }
+  if (rescued_) {
+    return Status(Code::kDamage, "checkpoint " + rescued_->name +
+                                     ", which was made of what lay in the memory of the nodes, is damaged, "
+                                     "and parts of it may be in the program's memory by now. It is marked: "
+                                     "run the same command again");
+  }
   if (const Status fresh = MayStartFresh(listing); !fresh.ok()) {
     return Status(fresh.code(), "no good checkpoint is left in " + dir.path() + ": " + fresh.message() +
                                     ". `cairn verify " + dir.path() +
@@ -175,7 +187,7 @@ Result<Order> RestoreLeader::Choose(const RunDirectory& dir) {
                                        "give another --checkpoint-dir");
   }
   const std::optional<Origin>& origin = dir.info().origin;
-  if (listing.checkpoints.empty() && origin) {
+  if (listing.checkpoints.empty() && origin && settings.resume != Resume::kNever) {
     if (!settings.from.empty() && boot_.first_life)
       CAIRN_RETURN_IF_ERROR(CheckOrigin(settings.from, *origin));
     return BeginFrom(*origin);
@@ -235,7 +247,9 @@ Result<Order> RestoreLeader::OfferForeign(const Origin& origin, const std::strin
     for (ArraySpec& array : arrays) array.name.insert(0, kModel);
   }
   CAIRN_ASSIGN_OR_RETURN(std::string index, EncodeIndex(checkpoint.index));
-  if (index.size() > kMaxForeignIndexBytes) {
+  size_t bytes = index.size();
+  for (const std::string& file : foreign.files) bytes += file.size();
+  if (bytes > kMaxForeignIndexBytes) {
     return Status(Code::kInvalid, origin.path + ": the places of its " +
                                       std::to_string(checkpoint.index.saved.boxes.size()) +
                                       " parts are too much to be sent to all ranks; `cairn import` makes a "
