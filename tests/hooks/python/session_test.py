@@ -107,6 +107,14 @@ class SessionTest(Lives):
         whole = str((files / "loss.csv").stat().st_size)
         self.assertEqual(lengths("other", 2, "--stop-at", 5, CAIRN_FROM=f"{self.folder}/run@4"), [[whole, whole], [whole]])  # another run's files
 
+    def test_a_run_told_never_to_resume_does_not_begin_from_its_origin(self):
+        self.life("run", 1, HERE / "counter.py", "--save-at", 4, "--stop-at", 4)
+        origin = {"CAIRN_FROM": f"{self.folder}/run@4"}
+        [begun] = self.life("other", 1, HERE / "counter.py", "--stop-at", 5, **origin)
+        self.assertIn(["resumed", "4"], begun)
+        [later] = self.life("other", 1, HERE / "counter.py", CAIRN_RESUME="never", **origin)  # in a later life of its job
+        self.assertIn(["resumed", "0"], later)
+
     def test_an_output_has_one_owner(self):
         (self.folder / "files").mkdir()
         said, _ = self.life("run", 2, HERE / "outputs.py", self.folder / "files", "--all")
