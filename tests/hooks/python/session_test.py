@@ -107,6 +107,16 @@ class SessionTest(Lives):
         whole = str((files / "loss.csv").stat().st_size)
         self.assertEqual(lengths("other", 2, "--stop-at", 5, CAIRN_FROM=f"{self.folder}/run@4"), [[whole, whole], [whole]])  # another run's files
 
+    def test_a_life_that_is_not_part_of_the_line_cuts_no_output(self):
+        files, program = self.folder / "files", (HERE / "outputs.py", self.folder / "files")
+        files.mkdir()
+        self.life("run", 1, *program, "--save-at", 4, "--stop-at", 4)
+        before = (files / "loss.csv").stat().st_size
+        (self.folder / "run/PARENT-00000002").mkdir()  # which keeps the next life from publishing its parent
+        [said] = self.life("run", 1, *program, "--stop-at", 6)
+        self.assertIn(["lengths", str(before), str(before)], said)
+        self.assertIn("outputs are not cut back", self.log)
+
     def test_a_run_told_never_to_resume_does_not_begin_from_its_origin(self):
         self.life("run", 1, HERE / "counter.py", "--save-at", 4, "--stop-at", 4)
         origin = {"CAIRN_FROM": f"{self.folder}/run@4"}
