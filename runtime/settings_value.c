@@ -28,8 +28,8 @@ static const char* const kForms[] = {
     "yes, no, on, off, 1 or 0",
     "auto, none or an absolute directory",
     "all, or a comma-separated list of preempt, timelimit, request, interval, end",
-    "last=N, every=DURATION, every=<n>steps and best=N:METRIC:min or :max, joined by commas, for example "
-    "last=2,every=6h,best=3:val_loss:min",
+    ("last=N, every=DURATION, every=<n>steps and best=N:METRIC:min or :max, joined by commas, for example "
+     "last=2,every=6h,best=3:val_loss:min"),
     "octal permissions from 0600 to 0777 (the owner reads and writes), for example 0640",
     "auto, requeue, wait or exit[=CODE], with CODE from 0 to 255",
     "a whole number, at least 1",
