@@ -28,9 +28,6 @@ build() {
   }
 }
 
-# What a prefix holds.
-readonly installed=(cairn cairn_command cairn_preload spank_cairn counter heat2d walkers widen cairn_toy)
-
 # Installs build/release with its examples and the tests' own program into $prefix, as a cluster's user would find it.
 install_release() {
   local component

@@ -1,5 +1,8 @@
 # Helpers that give every target the same warnings, include root and sanitizers.
 
+# All that `cmake --install` takes, in whatever component: each target that is installed is one of its dependencies.
+add_custom_target(installed)
+
 add_library(cairn_flags INTERFACE)
 target_include_directories(cairn_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 target_compile_options(cairn_flags INTERFACE
