@@ -90,7 +90,7 @@ After ToAfter(const cairn_value& value) {
 std::vector<int64_t> ToSteps(const Resolved& steps) {
   std::vector<int64_t> out;
   if (steps.value.kind == CAIRN_VALUE_NONE) return out;
-  std::istringstream text(steps.text);
+  std::istringstream text(steps.text.c_str());  // as it was checked: a setting ends at its first NUL
   for (std::string step; std::getline(text, step, ',');) out.push_back(std::stoll(step));
   return out;
 }

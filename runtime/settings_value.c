@@ -17,28 +17,32 @@ const struct cairn_setting cairn_settings[CAIRN_SETTING_COUNT] = {
 #define DURATION_FORMS "10m, 90s, 1.5h, 500ms, 2d or [D-]HH:MM:SS"
 #define MAX_DURATION_NS (3650 * INT64_C(86400000000000))
 
-/* The accepted forms, as every refusal ends. In the order of enum cairn_setting_type. */
+/* The accepted forms, as every refusal ends. */
 static const char* const kForms[] = {
-    "on, off, auto, a duration (" DURATION_FORMS ") or a number of steps (500steps)",
-    "a duration (" DURATION_FORMS ")",
-    "auto or a duration (" DURATION_FORMS ")",
-    "a path",
-    "auto, never, require or the number of a saved step",
-    "auto, strict, or a comma-separated list of allow-missing, allow-extra",
-    "yes, no, on, off, 1 or 0",
-    "auto, none or an absolute directory",
-    "all, or a comma-separated list of preempt, timelimit, request, interval, end",
-    ("last=N, every=DURATION, every=<n>steps and best=N:METRIC:min or :max, joined by commas, for example "
-     "last=2,every=6h,best=3:val_loss:min"),
-    "octal permissions from 0600 to 0777 (the owner reads and writes), for example 0640",
-    "auto, requeue, wait or exit[=CODE], with CODE from 0 to 255",
-    "a whole number, at least 1",
-    "none, USR1, USR2, HUP, ALRM, URG, WINCH, XCPU or PWR, or a number of these or of a real-time signal",
-    "torch or none",
-    "auto, io_uring or pwrite",
-    "none or bytes a second, for example 500MB/s or 1.5GiB/s (kB, MB, GB, KiB, MiB, GiB)",
-    "none, or steps above 0 in rising order, joined by commas, for example 20,25",
-    "a text",
+    [CAIRN_TYPE_INTERVAL] = "on, off, auto, a duration (" DURATION_FORMS ") or a number of steps (500steps)",
+    [CAIRN_TYPE_DURATION] = "a duration (" DURATION_FORMS ")",
+    [CAIRN_TYPE_NOTICE] = "auto or a duration (" DURATION_FORMS ")",
+    [CAIRN_TYPE_PATH] = "a path",
+    [CAIRN_TYPE_RESUME] = "auto, never, require or the number of a saved step",
+    [CAIRN_TYPE_MATCH] = "auto, strict, or a comma-separated list of allow-missing, allow-extra",
+    [CAIRN_TYPE_BOOL] = "yes, no, on, off, 1 or 0",
+    [CAIRN_TYPE_LOCAL] = "auto, none or an absolute directory",
+    [CAIRN_TYPE_TRIGGERS] = "all, or a comma-separated list of preempt, timelimit, request, interval, end",
+    [CAIRN_TYPE_KEEP] =
+        "last=N, every=DURATION, every=<n>steps and best=N:METRIC:min or :max, joined by "
+        "commas, for example last=2,every=6h,best=3:val_loss:min",
+    [CAIRN_TYPE_MODE] = "octal permissions from 0600 to 0777 (the owner reads and writes), for example 0640",
+    [CAIRN_TYPE_AFTER] = "auto, requeue, wait or exit[=CODE], with CODE from 0 to 255",
+    [CAIRN_TYPE_COUNT] = "a whole number, at least 1",
+    [CAIRN_TYPE_FILES] = "per-rank, per-node or a whole number, at least 1",
+    [CAIRN_TYPE_SIGNAL] =
+        "none, USR1, USR2, HUP, ALRM, URG, WINCH, XCPU or PWR, or a number of these or of a "
+        "real-time signal",
+    [CAIRN_TYPE_ATTACH] = "torch or none",
+    [CAIRN_TYPE_WRITER] = "auto, io_uring or pwrite",
+    [CAIRN_TYPE_RATE] = "none or bytes a second, for example 500MB/s or 1.5GiB/s (kB, MB, GB, KiB, MiB, GiB)",
+    [CAIRN_TYPE_STEPS] = "none, or steps above 0 in rising order, joined by commas, for example 20,25",
+    [CAIRN_TYPE_TEXT] = "a text",
 };
 
 static const char* const kTriggers[] = {"preempt", "timelimit", "request", "interval", "end"};

@@ -196,6 +196,10 @@ TEST(CheckSetting, NamesOptionValueAndAcceptedForms) {
             "--checkpoint-on=preempt,resize is not accepted. Accepted: all, or a comma-separated list of "
             "preempt, timelimit, request, "
             "interval, end");
+  EXPECT_EQ(
+      Refusal(kSetting_files, "0"),
+      "--checkpoint-files=0 is not accepted. Accepted: per-rank, per-node or a whole number, at least 1");
+  EXPECT_THAT(Refusal(kSetting_signal, "9"), HasSubstr("Accepted: none, USR1, USR2"));
   EXPECT_THAT(Refusal(kSetting_save_timeout, "5"),
               HasSubstr("CAIRN_SAVE_TIMEOUT=5 is not accepted. 5 what? 5s, 5m, 5h. Accepted: a duration"));
 }
