@@ -37,16 +37,14 @@ static int Forward(int signo) {
   return cairn_shield_forward(signo);
 }
 
-/* The handler lets a signal pass that its own process has sent. */
-static int Deliver(int signo) { return kill(getpid(), signo); }
-
 static void Leave(void) {
   ReleaseShield();
   cairn_signals_leave();
 }
 
 __attribute__((visibility("default"))) const cairn_shim_v1* cairn_shim_v1_get(void) {
-  static const cairn_shim_v1 table = {1,       BecomeMember, cairn_signals_take,        ReleaseShield,
-                                      Forward, Deliver,      cairn_signals_has_handler, Leave};
+  static const cairn_shim_v1 table = {
+      1,       BecomeMember,          cairn_signals_take,        ReleaseShield,
+      Forward, cairn_signals_deliver, cairn_signals_has_handler, Leave};
   return under_token ? &table : NULL;
 }

@@ -50,7 +50,8 @@ typedef struct cairn_shim_v1 {
   int (*forward)(int signo);
 
   /* Acts out a watched signal as the program would have without Cairn: its own handler (in a thread that does not block the signal, the main
-   * thread for choice; a SA_SIGINFO handler reads its own pid as the sender), or the default action with its exit status, or nothing.
+   * thread for choice; a SA_SIGINFO handler reads its own pid as the sender, or that of whoever sent the signal at the same moment), or the
+   * default action with its exit status, or nothing; once, also when such another one comes.
    * Returns 0; the action may still be to come when the calling thread blocks the signal. */
   int (*deliver)(int signo);
 

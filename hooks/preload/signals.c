@@ -28,6 +28,7 @@ typedef struct Watch {
   _Atomic int signo; /* 0 = not in use */
   _Atomic uint64_t
       pending; /* come to the member and not taken: pid << 32 | from Slurm << 16 | signal; 0 = none */
+  atomic_int to_deliver; /* the next signal, whoever sent it, is acted on: cairn_signals_deliver() */
   atomic_uint generation;
   struct sigaction slots[2];
 } Watch;
@@ -206,8 +207,10 @@ static void OnSignal(int signo, siginfo_t* info, void* context) {
   const int has_sender = info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL;
   const pid_t sender = has_sender ? info->si_pid : 0;
   const int from_slurm = info->si_code == SI_USER && (sender == 0 || sender == stepd_pid);
-  int held_back = 0;
-  if (sender != getpid()) {
+  const int delivered = sender == getpid() && info->si_code == SI_QUEUE && info->si_ptr == watches;
+  const int to_deliver = watch != NULL && atomic_exchange(&watch->to_deliver, 0);
+  int held_back = delivered && !to_deliver; /* a signal that came just before it has been acted on instead */
+  if (sender != getpid() && !to_deliver) {
     held_back =
         Wake(watch, signo, from_slurm, sender) || (from_slurm && signo == SIGTERM && cairn_shield_hide());
   }
@@ -236,6 +239,7 @@ static void AfterFork(void) {
   atomic_store(&self_pid, getpid());
   atomic_store(&member_pid, 0);
   atomic_store(&waking, 0); /* it counted the parent's threads */
+  for (int i = 0; i < kWatches; ++i) atomic_store(&watches[i].to_deliver, 0);
   if (!was_member) return;
   cairn_shield_forget();
   InstallAll();
@@ -285,6 +289,14 @@ int cairn_signals_take(int* signo, int* from_slurm, int* sender_pid) {
     return 1;
   }
   return 0;
+}
+
+/* A signal that is pending already swallows ours. So the handler acts on the first one that comes, whichever it is, and on that alone: a launcher
+ * between Slurm and a rank passes its own SIGTERM on at the very moment at which the rank delivers one to itself. */
+int cairn_signals_deliver(int signo) {
+  Watch* watch = Find(signo);
+  if (watch != NULL) atomic_store(&watch->to_deliver, 1);
+  return sigqueue(getpid(), signo, (union sigval){.sival_ptr = watches});
 }
 
 int cairn_signals_has_handler(int signo) {

@@ -15,6 +15,7 @@ int cairn_signals_set(int signo, const struct sigaction* action, struct sigactio
 int cairn_signals_become_member(int event_fd, int extra_signal);
 int cairn_signals_take(int* signo, int* from_slurm, int* sender_pid);
 int cairn_signals_is_member(void);
+int cairn_signals_deliver(int signo);
 int cairn_signals_has_handler(int signo);
 void cairn_signals_leave(void);
 

@@ -500,6 +500,29 @@ TEST_F(Shim, EndsWithTheSignalsStatusWhenTheDefaultIsDelivered) {
   EXPECT_EQ(member->End(), "signal 15");
 }
 
+// As `timeout` does when it is passed a SIGTERM: the kernel keeps one pending signal of a number.
+TEST_F(Shim, DeliversThoughAStrangersSignalIsPending) {
+  auto member = Member();
+  EXPECT_EQ(member->Ask("block 15"), "ok");
+  SendFromStranger(member->pid(), SIGTERM);
+  EXPECT_EQ(member->Ask("deliver 15"), "0");
+  EXPECT_EQ(member->Ask("unblock 15"), "");
+  EXPECT_EQ(member->End(), "signal 15");
+}
+
+TEST_F(Shim, DeliversOnceWhoeverElseSendsTheSignal) {
+  auto member = Member();
+  EXPECT_EQ(member->Ask("install 15 plain"), "ok");
+  EXPECT_EQ(member->Ask("block 15"), "ok");
+  SendFromStranger(member->pid(), SIGTERM);
+  EXPECT_EQ(member->Ask("deliver 15"), "0");
+  EXPECT_EQ(member->Ask("unblock 15"), "errno 4711");
+  EXPECT_EQ(member->Ask("handled"), "1");
+  const pid_t stranger = SendFromStranger(member->pid(), SIGTERM);
+  EXPECT_EQ(member->Ask("handled"), "1");
+  EXPECT_EQ(member->Ask("take"), "signal 15 slurm 0 pid " + std::to_string(stranger));
+}
+
 TEST_F(Shim, DeliversNothingToAMemberThatIgnoresTheSignal) {
   auto member = Member();
   member->Ask("install 15 ignore");
