@@ -132,7 +132,7 @@ ExitPolicy::Action ExitPolicy::AfterSave() {
     state_ = State::kAskingAgain;
     return Action::kNothing;
   }
-  if (verdict_.cause == Cause::kUnknown) {
+  if (verdict_.cause == Cause::kUnknown || (verdict_.cause == Cause::kRequeued && save_.durable)) {
     state_ = State::kLeft;
     return Action::kLeave;
   }

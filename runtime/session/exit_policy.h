@@ -4,7 +4,7 @@
 //  1. A SIGTERM at any member, or the deadline watch, reaches the leader → kAskCause, once; more of them meanwhile change nothing.
 //  2. The host process answers:
 //       cancelled              → kLeave: nothing is saved, SIGTERM's own effect everywhere, at once
-//       requeued already       → kFinalSave, then kAwaitKill
+//       requeued already       → kFinalSave, then kLeave: the sooner, the less is computed in vain. Not durable: kAwaitKill
 //       preempted, time limit  → kFinalSave, then as `after`: requeue (where it may) → kRequeue → kAwaitKill;
 //                                wait → kAwaitKill; exit → kExit
 //       unknown                → from a signal: kFinalSave within the bound, then kLeave, never a requeue. From the watch: nothing

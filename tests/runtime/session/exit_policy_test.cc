@@ -168,7 +168,11 @@ TEST(ExitPolicy, JobThatWasRequeuedAlreadyIsSavedAndNotRequeuedAgain) {
   ExitPolicy policy(Settings{}, true);
   (void)policy.OnSignal();
   EXPECT_EQ(policy.OnCause({Cause::kRequeued, 12, false, ""}, true), Action::kFinalSave);
-  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kAwaitKill);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kLeave);
+  ExitPolicy unsaved(Settings{}, true);
+  (void)unsaved.OnSignal();
+  (void)unsaved.OnCause({Cause::kRequeued, 12, false, ""}, true);
+  EXPECT_EQ(unsaved.OnFinalSave({}), Action::kAwaitKill);
 }
 
 TEST(ExitPolicy, WithoutACheckpointThereIsNoRequeue) {
