@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -55,10 +56,16 @@ struct Job {
   Json status;
 };
 
+// scontrol would leave a script in the working directory if it were told to resize from within a job, and salloc takes a job's variables for
+// its options.
+Result<std::string> OutsideOfJobs(std::vector<std::string> command, seconds bound) {
+  command.insert(command.begin(), {"env", "-u", "SLURM_JOBID", "-u", "SLURM_JOB_ID"});
+  return RunNow(std::move(command), bound);
+}
+
 Result<std::string> Scontrol(std::vector<std::string> arguments) {
-  // scontrol would leave a script in the working directory if it were told to resize from within a job.
-  arguments.insert(arguments.begin(), {"env", "-u", "SLURM_JOBID", "-u", "SLURM_JOB_ID", "scontrol"});
-  return RunNow(std::move(arguments), kSlurmBound);
+  arguments.insert(arguments.begin(), "scontrol");
+  return OutsideOfJobs(std::move(arguments), kSlurmBound);
 }
 
 Result<JobRecord> ReadJob(uint32_t id) {
@@ -91,6 +98,7 @@ Result<Job> LookAt(const ResizeArgs& args) {
   CAIRN_ASSIGN_OR_RETURN(job.facts.names, HostNames(job.facts.job.node_list));
   CAIRN_ASSIGN_OR_RETURN(const std::string config, Scontrol({"show", "config"}));
   job.facts.may_shrink = config.find("disable_job_shrink") == std::string::npos;
+  job.facts.may_grow = config.find("permit_job_expansion") != std::string::npos;
   job.facts.user = UserName();
   job.wish.requeue = args.requeue;
   job.wish.nodes = args.nodes;
@@ -118,10 +126,16 @@ std::string PlanText(const Job& job, ResizeWay way) {
   std::string text = "job " + std::to_string(job.id) + ": " +
                      Count(static_cast<size_t>(job.facts.job.nodes), "node") + " (" +
                      job.facts.job.node_list + ") → " + std::to_string(job.wish.nodes);
-  if (way == ResizeWay::kInPlace) {
-    text += ", in place; " + Join(NodesThatGo(job.wish, job.facts)) + " go";
-  } else {
-    text += ", by way of the queue";
+  switch (way) {
+    case ResizeWay::kShrink:
+      text += ", in place; " + Join(NodesThatGo(job.wish, job.facts)) + " go";
+      break;
+    case ResizeWay::kGrow:
+      text += ", in place; it goes on while the others wait in the queue";
+      break;
+    case ResizeWay::kRequeue:
+      text += ", by way of the queue";
+      break;
   }
   if (const auto last = job.status.find("last_save"); last != job.status.end()) {
     text += "\nits last save wrote " + FormatBytes(last->value("bytes", uint64_t{0})) + " in " +
@@ -160,10 +174,10 @@ std::optional<int64_t> MadeRoom(const Job& job) {
   return std::nullopt;
 }
 
-// Makes the job save, and its life end where it is shrunk in place; the step that was saved.
+// Makes the job save, and its life end where it is resized in place; the step that was saved.
 Result<int64_t> Save(const Job& job, ResizeWay way, const std::string& nodes, Nanoseconds bound) {
   const Json request =
-      way == ResizeWay::kInPlace ? Json{{"op", "resize"}, {"nodes", nodes}} : Json{{"op", "save"}};
+      way == ResizeWay::kRequeue ? Json{{"op", "save"}} : Json{{"op", "resize"}, {"nodes", nodes}};
   const Result<Json> saved = AskAndShow(job.dir, request, bound);
   if (!saved.ok()) {
     // The life may be gone before its answer is on its way; its journal was written before that.
@@ -193,13 +207,27 @@ Result<JobRecord> AwaitJob(uint32_t id, seconds bound, const std::string& what,
   }
 }
 
-Result<Json> Shrink(const Job& job, const std::string& list, bool json) {
-  CAIRN_ASSIGN_OR_RETURN(const JobRecord shrunk,
-                         AwaitJob(job.id, kSettled, "the job has not been shrunk",
+// Gives the job the nodes that it lacks; its step goes on without them.
+Status Grow(const Job& job, Nanoseconds patience, bool json) {
+  const auto wait = std::chrono::ceil<seconds>(patience);
+  const auto more = static_cast<size_t>(job.wish.nodes - job.facts.job.nodes);
+  Say(json, "queued  for " + Count(more, "more node") + "; the job goes on meanwhile");
+  const Status given =
+      OutsideOfJobs(DonorCommand(job.wish, job.facts.job, wait, std::time(nullptr)), wait + kSlurmBound)
+          .status();
+  const auto record = ReadJob(job.id);
+  if (record.ok() && record->nodes == job.wish.nodes) return OkStatus();
+  return Status(Code::kUnavailable, "nothing was changed: within " + FormatDuration(wait) +
+                                        " Slurm has not given the job " + Count(more, "more node") +
+                                        (given.ok() ? "" : " (" + given.message() + ")"));
+}
+
+Result<Json> AwaitNextLife(const Job& job, bool json) {
+  CAIRN_ASSIGN_OR_RETURN(const JobRecord resized,
+                         AwaitJob(job.id, kSettled, "the job has not been resized",
                                   [&](const JobRecord& record) { return record.nodes == job.wish.nodes; }));
-  Say(json, "shrunk  job " + std::to_string(job.id) + " has " + shrunk.node_list + " now" +
-                (list.empty() ? "" : ", as was asked for"));
-  Json out = {{"nodes", shrunk.node_list}, {"resumed", false}};
+  Say(json, "resized  job " + std::to_string(job.id) + " has " + resized.node_list + " now");
+  Json out = {{"nodes", resized.node_list}, {"resumed", false}};
   const auto end = Clock::now() + kNextLife;
   while (Clock::now() < end) {
     const auto status = Ask(job.dir, {{"op", "status"}}, kStatusBound);
@@ -251,17 +279,21 @@ Result<int> Resize(const ResizeArgs& args, bool json) {
               {"dir", job.dir},
               {"from", job.facts.job.nodes},
               {"to", job.wish.nodes},
-              {"way", way == ResizeWay::kInPlace ? "in place" : "requeue"}};
+              {"way", way == ResizeWay::kRequeue ? "requeue" : "in place"}};
   if (args.dry_run) {
     if (const auto last = job.status.find("last_save"); last != job.status.end()) out["last_save"] = *last;
     json ? PrintJson(out) : Say(json, PlanText(job, way));
     return kExitGood;
   }
   const std::string nodes = args.list.empty() ? std::to_string(job.wish.nodes) : args.list;
-  CAIRN_ASSIGN_OR_RETURN(const int64_t step, Save(job, way, nodes, *timeout));
+  if (way == ResizeWay::kGrow) CAIRN_RETURN_IF_ERROR(Grow(job, *timeout, json));
+  const Result<int64_t> saved = Save(job, way, nodes, *timeout);
+  if (way == ResizeWay::kGrow && !saved.ok())
+    return saved.status().Annotate("the job has its nodes, and uses them from its next life on");
+  CAIRN_ASSIGN_OR_RETURN(const int64_t step, saved);
   Say(json, "saved  step " + std::to_string(step) + " is durable in " + job.dir);
   CAIRN_ASSIGN_OR_RETURN(const Json done,
-                         way == ResizeWay::kInPlace ? Shrink(job, args.list, json) : Requeue(job, json));
+                         way == ResizeWay::kRequeue ? Requeue(job, json) : AwaitNextLife(job, json));
   out["step"] = step;
   out.update(done);
   if (json) PrintJson(out);
@@ -275,8 +307,9 @@ void AddResize(CLI::App* app, Invocation* invocation) {
   CLI::App* resize =
       AddSubcommand(app, invocation, "resize",
                     "Give a running job another number of nodes: it saves, and goes on from there. In place "
-                    "it can only shrink, and\n"
-                    "must have been started by `cairn run`; with --requeue it goes back into the queue for "
+                    "it must have been\n"
+                    "started by `cairn run`, and grows only where the site allows it; with --requeue it goes "
+                    "back into the queue for\n"
                     "the new number.\n"
                     "Exits 1, with the reason and nothing changed, where that is not possible.",
                     "cairn resize 4711 2", [=] { return Resize(*args, invocation->json); });
@@ -286,7 +319,9 @@ void AddResize(CLI::App* app, Invocation* invocation) {
   resize->add_flag("--requeue", args->requeue,
                    "by way of the queue: may grow too, and the job may wait there");
   resize->add_flag("--dry-run", args->dry_run, "say what would be done, and do nothing");
-  resize->add_option("--timeout", args->timeout, "how long to wait for the save")
+  resize
+      ->add_option("--timeout", args->timeout,
+                   "how long to wait for the save, and before it for nodes to grow by")
       ->capture_default_str()
       ->type_name("DURATION");
 }

@@ -48,20 +48,21 @@ Result<ResizeWay> PlanResize(const ResizeWish& wish, const ResizeFacts& facts) {
     if (!job.requeue) return Refuse(name + " was submitted with --no-requeue");
     return ResizeWay::kRequeue;
   }
-  if (wish.nodes > job.nodes)
-    return Refuse("Slurm gives a running job no more nodes (" + name + " has " + Nodes(job.nodes) + "); " +
-                  by_requeue);
+  const bool grows = wish.nodes > job.nodes;
   if (!facts.supervised) {
-    return Refuse(
-        name +
-        " was not started by `cairn run`: its step would die with the nodes that go, and nobody would start "
-        "the next one; " +
-        by_requeue);
+    return Refuse(name + " was not started by `cairn run`: its step would " +
+                  (grows ? "not use the nodes that come" : "die with the nodes that go") +
+                  ", and nobody would start the next one; " + by_requeue);
   }
+  if (grows && !facts.may_grow)
+    return Refuse(
+        "this site does not let running jobs grow (it has no SchedulerParameters=permit_job_expansion); " +
+        by_requeue);
+  if (grows) return ResizeWay::kGrow;
   if (!facts.may_shrink)
     return Refuse("this site does not let running jobs shrink (SchedulerParameters=disable_job_shrink); " +
                   by_requeue);
-  return ResizeWay::kInPlace;
+  return ResizeWay::kShrink;
 }
 
 std::vector<std::string> NodesThatGo(const ResizeWish& wish, const ResizeFacts& facts) {
@@ -73,6 +74,35 @@ std::vector<std::string> NodesThatGo(const ResizeWish& wish, const ResizeFacts& 
   std::copy_if(facts.names.begin(), facts.names.end(), std::back_inserter(go),
                [&](const std::string& name) { return !Has(wish.names, name); });
   return go;
+}
+
+// It gives its nodes away from within: what happens to this command, or to us, it ends with salloc.
+std::vector<std::string> DonorCommand(const ResizeWish& wish, const JobRecord& job,
+                                      std::chrono::seconds patience, int64_t now) {
+  const int nodes = std::max(job.nodes, 1), tasks = std::max(job.tasks, nodes);
+  std::vector<std::string> command = {"salloc",
+                                      "--quiet",
+                                      "--job-name=cairn-grow",
+                                      "--immediate=" + std::to_string(patience.count()),
+                                      "--dependency=expand:" + std::to_string(job.job_id),
+                                      "--partition=" + job.partition,
+                                      "--nodes=" + std::to_string(wish.nodes - job.nodes),
+                                      "--ntasks-per-node=" + std::to_string(tasks / nodes),
+                                      "--cpus-per-task=" + std::to_string(std::max(job.cpus / tasks, 1))};
+  const auto add = [&command](const std::string& option, const std::string& value) {
+    if (!value.empty()) command.push_back(option + value);
+  };
+  add("--account=", job.account);
+  add("--qos=", job.qos);
+  add("--mem=", job.memory_per_node);
+  add("--mem-per-cpu=", job.memory_per_cpu);
+  if (job.gpus > 0) add("--gpus-per-node=", std::to_string(job.gpus / nodes));
+  if (job.end_time) add("--time=", std::to_string(std::max<int64_t>((*job.end_time - now + 59) / 60, 1)));
+  // scontrol would leave a script in the working directory if it knew that it runs in a job.
+  command.insert(command.end(), {"sh", "-c",
+                                 "donor=$SLURM_JOB_ID; unset SLURM_JOB_ID SLURM_JOBID; "
+                                 "exec scontrol update JobId=$donor NumNodes=0"});
+  return command;
 }
 
 }  // namespace cairn

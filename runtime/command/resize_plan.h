@@ -1,11 +1,14 @@
 // PlanResize: whether, and how, a running job can get another number of nodes. Pure.
 //
-//   in place     fewer nodes, under `cairn run`: the job saves, its step makes room, the job is shrunk, the next step begins
+//   shrink       fewer nodes, under `cairn run`: the job saves, its step makes room, the job is shrunk, the next step begins
+//   grow         more nodes, under `cairn run`, where the site allows it: an allocation of the nodes that are missing waits in the queue while
+//                the job goes on; once it is there it is merged into the job, which then saves and makes room for a step on all nodes
 //   by requeue   only where the user asked for it, since the job may wait in the queue for long: it saves, is put back into the queue for the
 //                new number of nodes, and resumes there
 #ifndef CAIRN_RUNTIME_COMMAND_RESIZE_PLAN_H_
 #define CAIRN_RUNTIME_COMMAND_RESIZE_PLAN_H_
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,15 +31,21 @@ struct ResizeFacts {
   bool supervised = false;         // the job runs under `cairn run`,
   int min_nodes = 1;               // which does not go on with fewer
   bool may_shrink = true;          // Slurm has no disable_job_shrink
+  bool may_grow = false;           // Slurm has permit_job_expansion
 };
 
-enum class ResizeWay : uint8_t { kInPlace, kRequeue };
+enum class ResizeWay : uint8_t { kShrink, kGrow, kRequeue };
 
 // kUnavailable: it cannot be done; the message says why, and what can be done instead.
 Result<ResizeWay> PlanResize(const ResizeWish& wish, const ResizeFacts& facts);
 
 // The nodes that the job loses when it is shrunk in place: those that are not named, else the last ones.
 std::vector<std::string> NodesThatGo(const ResizeWish& wish, const ResizeFacts& facts);
+
+// The salloc that gets the missing nodes, like those that the job has, within `patience`, and gives them to the job. It ends without leaving
+// an allocation behind, also when it is interrupted. `now`: Unix seconds.
+std::vector<std::string> DonorCommand(const ResizeWish& wish, const JobRecord& job,
+                                      std::chrono::seconds patience, int64_t now);
 
 }  // namespace cairn
 

@@ -88,6 +88,10 @@ JobRecord ToRecord(const std::map<std::string, std::string, std::less<>>& fields
     const auto f = fields.find(key);
     return f == fields.end() ? std::string() : f->second;
   };
+  const auto text_or_none = [&](std::string_view key) {
+    const std::string value = text(key);
+    return value == "(null)" || value == "N/A" || value == "0" ? std::string() : value;
+  };
   JobRecord r;
   r.job_id = Number<uint32_t>(text("JobId")).value_or(0);
   r.array_job_id = Number<uint32_t>(text("ArrayJobId"));
@@ -103,6 +107,10 @@ JobRecord ToRecord(const std::map<std::string, std::string, std::less<>>& fields
   if (r.state == "SIGNALING" || r.state == "RESIZING") r.state = "RUNNING";
   r.reason = text("Reason");
   r.partition = text("Partition");
+  r.account = text_or_none("Account");
+  r.qos = text_or_none("QOS");
+  r.memory_per_node = text_or_none("MinMemoryNode");
+  r.memory_per_cpu = text_or_none("MinMemoryCPU");
   r.node_list = text("NodeList");
   r.batch_host = text("BatchHost");
   r.nodes = Number<int>(text("NumNodes")).value_or(0);  // a range while the job is pending

@@ -46,8 +46,6 @@ ends_well() {
   local job options="$plate --steps 350 --step-ms 20"
   job=$(elastic --nodes=4 '' '--checkpoint-dir=run --checkpoint-on=request,end' $options)
   wait_for 30 heat2d_is_past 20
-  run -1 as_user cairn resize "$job" 6
-  [[ $output == *"Slurm gives a running job no more nodes"*--requeue* ]]
   run -1 as_user cairn resize "$job" --nodes=n[3-4]
   [[ $output == *"n1 cannot go: the batch script runs on it"* ]]
   run -0 as_user cairn resize "$job" 2 --dry-run
@@ -57,6 +55,19 @@ ends_well() {
   ends_well "$job" 350 $options
   [[ $(lives_of) == 2 && $(ranks_of 0) == 4 && $(ranks_of 1) == 2 ]]
   said "life 0 (step $job.0, 4 tasks on 4 nodes) ended: resize to n1,n4; it came to step .*; life 1 follows"
+}
+
+@test "grow: cairn resize takes a job from two nodes to four, which it waits for while the job goes on" {
+  local job options="$plate --steps 400 --step-ms 20"
+  job=$(elastic --nodes=2 '' '--checkpoint-dir=run --checkpoint-on=request,end' $options)
+  wait_for 30 heat2d_is_past 20
+  run -1 as_user cairn resize "$job" 6 --timeout 1s
+  [[ $output == *"nothing was changed: within 1.0 s Slurm has not given the job 4 more nodes"* ]]
+  run -0 as_user cairn resize "$job" 4
+  [[ $output == *"job $job has n[1-4] now"*"resumed  from step "*" on 4 ranks"* ]]
+  [[ $(squeue --noheader --format=%A) == "$job" ]]
+  ends_well "$job" 400 $options
+  [[ $(lives_of) == 2 && $(ranks_of 0) == 2 && $(ranks_of 1) == 4 ]]
 }
 
 # An attempt whose files are there, and which has not been committed.
@@ -197,7 +208,7 @@ SCRIPT
   job=$(submit_heat2d --nodes=1 --checkpoint --checkpoint-dir=run -- $options)
   wait_for 30 heat2d_is_past 20
   run -1 as_user cairn resize "$job" 2
-  [[ $output == *"Slurm gives a running job no more nodes"* ]]
+  [[ $output == *"was not started by \`cairn run\`: its step would not use the nodes that come"* ]]
   run -0 as_user cairn resize "$job" 2 --requeue
   ends_well "$job" 600 $options
   [[ $(lives_of) == 2 && $(ranks_of 0) == 1 && $(ranks_of 1) == 2 ]]

@@ -6,8 +6,12 @@
 namespace cairn {
 namespace {
 
+using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 // A batch job on n[1-4] under `cairn run`.
 ResizeFacts Facts() {
@@ -30,10 +34,35 @@ std::string Refusal(const ResizeWish& wish, const ResizeFacts& facts) {
 
 TEST(PlanResize, ShrinksInPlaceAndNamesTheNodesThatGo) {
   const ResizeWish two{.nodes = 2}, named{.nodes = 2, .names = {"n1", "n3"}};
-  EXPECT_EQ(*PlanResize(two, Facts()), ResizeWay::kInPlace);
+  EXPECT_EQ(*PlanResize(two, Facts()), ResizeWay::kShrink);
   EXPECT_THAT(NodesThatGo(two, Facts()), ElementsAre("n3", "n4"));
-  EXPECT_EQ(*PlanResize(named, Facts()), ResizeWay::kInPlace);
+  EXPECT_EQ(*PlanResize(named, Facts()), ResizeWay::kShrink);
   EXPECT_THAT(NodesThatGo(named, Facts()), ElementsAre("n2", "n4"));
+}
+
+TEST(PlanResize, GrowsInPlaceWhereTheSiteAllowsIt) {
+  ResizeFacts facts = Facts();
+  EXPECT_THAT(Refusal({.nodes = 6}, facts), HasSubstr("permit_job_expansion"));
+  facts.may_grow = true;
+  EXPECT_EQ(*PlanResize({.nodes = 6}, facts), ResizeWay::kGrow);
+  facts.supervised = false;
+  EXPECT_THAT(Refusal({.nodes = 6}, facts), HasSubstr("would not use the nodes that come"));
+}
+
+TEST(DonorCommand, AsksForNodesLikeThoseThatTheJobHas) {
+  JobRecord job = Facts().job;
+  job.partition = "gpu";
+  job.tasks = 8;
+  job.cpus = 64;
+  job.gpus = 16;
+  job.account = "physics";
+  job.memory_per_node = "200G";
+  job.end_time = 10061;
+  const auto command = DonorCommand({.nodes = 6}, job, std::chrono::seconds(600), 10000);
+  EXPECT_THAT(command, IsSupersetOf({"salloc", "--immediate=600", "--dependency=expand:7", "--partition=gpu",
+                                     "--nodes=2", "--ntasks-per-node=2", "--cpus-per-task=8",
+                                     "--gpus-per-node=4", "--account=physics", "--mem=200G", "--time=2"}));
+  EXPECT_THAT(command, Not(Contains(AnyOf(HasSubstr("--qos"), HasSubstr("--mem-per-cpu")))));
 }
 
 TEST(PlanResize, GoesThroughTheQueueOnlyWhereThatWasAskedFor) {

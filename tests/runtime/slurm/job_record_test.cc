@@ -60,6 +60,19 @@ TEST(JobRecord, CountsGpusInTheWordsOfOldAndNewSlurm) {
   EXPECT_EQ(gpus("ReqTRES=cpu=1,gres/gpu=1 AllocTRES=cpu=32,node=2,gres/gpu=16,gres/gpu:a100=16"), 16);
 }
 
+TEST(JobRecord, ReadsWhatANodeOfTheSameKindNeeds) {
+  EXPECT_EQ(ParseJobRecord(kRunning, 675001)->account, "");
+  const auto r = ParseJobRecord(
+      "JobId=5 JobState=RUNNING Account=physics QOS=normal Partition=low MinCPUsNode=1 MinMemoryNode=0 "
+      "MinMemoryCPU=4000M",
+      5);
+  ASSERT_TRUE(r.ok());
+  EXPECT_EQ(r->account, "physics");
+  EXPECT_EQ(r->qos, "normal");
+  EXPECT_EQ(r->memory_per_node, "");
+  EXPECT_EQ(r->memory_per_cpu, "4000M");
+}
+
 TEST(JobRecord, TakesUnknownTimesForNone) {
   const auto r = ParseJobRecord(
       "JobId=5 JobState=PENDING Restarts=0 StartTime=Unknown EndTime=Unknown PreemptTime=None "
