@@ -6,7 +6,8 @@ add_custom_target(installed)
 add_library(cairn_flags INTERFACE)
 target_include_directories(cairn_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 target_compile_options(cairn_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers
+  $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers>
+  $<$<COMPILE_LANG_AND_ID:Fortran,GNU>:-Wall -Wextra -Wno-compare-reals>
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>
   $<$<BOOL:${CAIRN_WERROR}>:-Werror>)
 if(CAIRN_SANITIZE)

@@ -55,10 +55,11 @@ class Step:
     settings  CAIRN_… variables; with a fault and without CAIRN_WRITER files are written by pwrite, which preload/fault.c sees
     listen    the address of the host process
     inside    of a rank (None: of the host process), what goes in front of its command
+    launcher  a command that starts all ranks, in front of theirs: it is then the one process in `ranks`, and they know their numbers from it
     """
 
     def __init__(self, programs, logs, run_dir, toy, ranks, restart=0, settings=None, fault=None, faulty=None, listen="127.0.0.1",
-                 inside=lambda rank: []):
+                 inside=lambda rank: [], launcher=()):
         self.logs = pathlib.Path(logs)
         self.logs.mkdir(parents=True)
         base = clean_environment()
@@ -82,12 +83,12 @@ class Step:
         env = base | given | {name: value for name, value in chosen.items() if "SLURM_" + name not in given} | {
             "SLURM_NTASKS": str(ranks), "SLURM_JOB_ID": "100", "SLURM_RESTART_COUNT": str(restart),
             "SLURM_CAIRN_STEPD": str(os.getpid())}
-        for rank in range(ranks):
+        for rank in range(1 if launcher else ranks):
             hit = fault is not None and (faulty is None or rank in faulty)
             own = {"SLURM_PROCID": str(rank), "SLURM_CAIRN_NODE": f"node{rank // 2}",
                    "LD_PRELOAD": ":".join(map(str, ([programs.fault] if hit else []) + ([] if programs.sanitized else [programs.shim])))}
             with open(self._out(rank), "w") as out, open(self._err(rank), "w") as err:
-                self.ranks.append(subprocess.Popen([*inside(rank), programs.toy, *map(str, toy)], env=env | own | (fault if hit else {}),
+                self.ranks.append(subprocess.Popen([*inside(rank), *launcher, programs.toy, *map(str, toy)], env=env | own | (fault if hit else {}),
                                                    stdin=subprocess.DEVNULL, stdout=out, stderr=err))
 
     def __enter__(self):

@@ -56,6 +56,25 @@ CMAKE
   as_user ldd build/counter | grep -q "libcairn.so.1 => $root/usr/lib"
 }
 
+@test "packages: a Fortran program is built with the module, by pkg-config and by CMake" {
+  need_packages
+  as_user cp "$root/usr/share/cairn/examples/fortran/heat.f90" .
+  as_user env PKG_CONFIG_PATH="$(dirname "$root"/usr/lib/*/pkgconfig/cairn.pc)" sh -c \
+    'mpifort -c $(pkg-config --variable=fortran_module cairn) && mpifort heat.f90 cairn.o $(pkg-config --libs cairn) -o heat'
+  as_user ./heat 4 4 1 0 | grep -q '^from 0$'
+  as_user tee CMakeLists.txt <<'CMAKE' >/dev/null
+cmake_minimum_required(VERSION 3.22)
+project(consumer Fortran)
+find_package(MPI REQUIRED COMPONENTS Fortran)
+find_package(cairn 0.1 REQUIRED)
+add_executable(heat heat.f90)
+target_link_libraries(heat cairn::fortran MPI::MPI_Fortran)
+CMAKE
+  as_user cmake -B build -DCMAKE_PREFIX_PATH="$root/usr"
+  as_user cmake --build build
+  as_user ldd build/heat | grep -q "libcairn.so.1 => $root/usr/lib"
+}
+
 @test "packages: those of the plugin name the one Slurm that loads it, and each what it needs" {
   need_packages
   local minor

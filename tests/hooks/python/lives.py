@@ -29,12 +29,12 @@ class Lives(unittest.TestCase):
         self.programs.toy = sys.executable
         self.count = 0
 
-    def started(self, run, ranks, *arguments, **settings):
+    def started(self, run, ranks, *arguments, launcher=(), **settings):
         """A life of the run, whose directory `run` names."""
         self.count += 1
         library = {"SLURM_CAIRN_LIB": str(self.build.resolve() / "runtime/libcairn.so")}
         return Step(self.programs, self.folder / f"life{self.count}", self.folder / run, arguments, ranks,
-                    settings=self.settings | library | settings, restart=self.count)
+                    settings=self.settings | library | settings, restart=self.count, launcher=launcher)
 
     def life(self, run, ranks, *arguments, **settings):
         """The same to its end: what each rank said, as lists of words."""
@@ -43,6 +43,20 @@ class Lives(unittest.TestCase):
             self.log = step.log()
             self.assertEqual([process.returncode for process in step.ranks], [0] * ranks, self.log)
             return [[line.split() for line in step.output(rank).splitlines()] for rank in range(ranks)]
+
+    def mpi_started(self, run, ranks, *arguments, **settings):
+        """The same under mpirun, on this machine alone."""
+        settings |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        launcher = ["mpirun", "--oversubscribe", "--mca", "plm", "isolated", "--mca", "ras", "^slurm", "-n", str(ranks)]
+        return self.started(run, ranks, *arguments, launcher=launcher, **settings)
+
+    def mpi_life(self, run, ranks, *arguments, **settings):
+        """The same to its end: the words that all ranks together said."""
+        with self.mpi_started(run, ranks, *arguments, **settings) as step:
+            self.assertTrue(step.join(300), step.log())
+            self.log = step.log()
+            self.assertEqual(step.ranks[0].returncode, 0, self.log)
+            return [line.split() for line in step.output(0).splitlines() if line]
 
 
 def main():
