@@ -10,6 +10,8 @@ ROOT = HERE.parents[2]
 sys.path.insert(0, str(ROOT / "tests/fault"))
 from step import Programs, Step  # noqa: E402
 
+MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated", "--mca", "ras", "^slurm")
+
 
 def free_port():
     with socket.socket() as probe:
@@ -46,9 +48,7 @@ class Lives(unittest.TestCase):
 
     def mpi_started(self, run, ranks, *arguments, **settings):
         """The same under mpirun, on this machine alone."""
-        settings |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        launcher = ["mpirun", "--oversubscribe", "--mca", "plm", "isolated", "--mca", "ras", "^slurm", "-n", str(ranks)]
-        return self.started(run, ranks, *arguments, launcher=launcher, **settings)
+        return self.started(run, ranks, *arguments, launcher=[*MPIRUN, "-n", str(ranks)], **settings)
 
     def mpi_life(self, run, ranks, *arguments, **settings):
         """The same to its end: the words that all ranks together said."""
