@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "runtime/io/object_files.h"
 #include "runtime/io/random.h"
+#include "runtime/io/stores.h"
 
 // How a small file becomes durable (WriteTemporary, then PublishFile or CreateExclusive):
 //
@@ -65,6 +67,21 @@ Result<Temporary> WriteTemporary(const std::string& path, std::string_view bytes
 
 }  // namespace
 
+Result<std::string> AbsolutePath(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::string normal;
+  if (IsObjectPath(path)) {  // its two slashes stay two
+    normal =
+        std::string(kObjectScheme) + fs::path(path.substr(kObjectScheme.size())).lexically_normal().string();
+  } else {
+    std::error_code error;
+    normal = fs::absolute(path, error).lexically_normal().string();
+    if (error) return Status::FromErrno(error.value(), "find " + path);
+  }
+  while (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();
+  return normal;
+}
+
 Result<UniqueFd> OpenFile(const std::string& path, int flags, uint32_t mode) {
   int fd;
   do {
@@ -75,12 +92,14 @@ Result<UniqueFd> OpenFile(const std::string& path, int flags, uint32_t mode) {
 }
 
 Result<uint64_t> FileBytes(const std::string& path) {
+  if (IsObjectPath(path)) return objects::FileBytes(path);
   struct stat st;
   if (stat(path.c_str(), &st) != 0) return Status::FromErrno(errno, Call("stat", path));
   return static_cast<uint64_t>(st.st_size);
 }
 
 Result<std::string> ReadAll(const std::string& path, uint64_t max_bytes) {
+  if (IsObjectPath(path)) return objects::ReadAll(path, max_bytes);
   // O_NONBLOCK: a FIFO under this name must not hang the reader.
   CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
   struct stat st;
@@ -144,6 +163,7 @@ Status SyncFile(int fd, std::string_view path) {
 }
 
 Status SyncDirectory(const std::string& path) {
+  if (IsObjectPath(path)) return OkStatus();
   CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDONLY | O_DIRECTORY));
   // EINVAL: a file system whose folders cannot be fsynced; it has no stronger promise to give.
   if (fsync(fd.get()) != 0 && errno != EINVAL) return Status::FromErrno(errno, Call("fsync", path));
@@ -151,6 +171,7 @@ Status SyncDirectory(const std::string& path) {
 }
 
 Status MakeDirectories(const std::string& path, FileMode mode) {
+  if (IsObjectPath(path)) return OkStatus();
   struct stat st;
   if (stat(path.c_str(), &st) == 0) {
     if (S_ISDIR(st.st_mode)) return OkStatus();
@@ -170,6 +191,7 @@ Status MakeDirectories(const std::string& path, FileMode mode) {
 }
 
 Status PublishFile(const std::string& path, std::string_view bytes, FileMode mode) {
+  if (IsObjectPath(path)) return objects::PublishFile(path, bytes);
   CAIRN_ASSIGN_OR_RETURN(const Temporary temporary, WriteTemporary(path, bytes, mode));
   if (rename(temporary.path.c_str(), path.c_str()) != 0) {
     const Status failure = Status::FromErrno(errno, Call("rename", temporary.path) + " to " + path);
@@ -183,6 +205,7 @@ Status PublishFile(const std::string& path, std::string_view bytes, FileMode mod
 }
 
 Status CreateExclusive(const std::string& path, std::string_view bytes, FileMode mode) {
+  if (IsObjectPath(path)) return objects::CreateExclusive(path, bytes);
   CAIRN_ASSIGN_OR_RETURN(const Temporary temporary, WriteTemporary(path, bytes, mode));
   Status status;
   if (link(temporary.path.c_str(), path.c_str()) != 0) {
@@ -202,12 +225,21 @@ Status CreateExclusive(const std::string& path, std::string_view bytes, FileMode
   return SyncDirectory(ParentOf(path));
 }
 
+Status OverwriteFile(const std::string& path, std::string_view bytes) {
+  if (IsObjectPath(path)) return objects::PublishFile(path, bytes);
+  CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_WRONLY));
+  CAIRN_RETURN_IF_ERROR(PwriteFull(fd.get(), std::as_bytes(std::span(bytes)), 0, path));
+  return std::move(fd).Close(path);
+}
+
 void DropCached(const std::string& path) {
+  if (IsObjectPath(path)) return;
   const Result<UniqueFd> fd = OpenFile(path, O_RDONLY | O_NONBLOCK);
   if (fd.ok()) posix_fadvise(fd->get(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
 Result<std::vector<std::string>> ListDirectory(const std::string& path) {
+  if (IsObjectPath(path)) return objects::ListDirectory(path);
   DIR* stream = opendir(path.c_str());
   if (stream == nullptr) return Status::FromErrno(errno, Call("opendir", path));
   std::vector<std::string> names;
@@ -224,7 +256,20 @@ Result<std::vector<std::string>> ListDirectory(const std::string& path) {
   return names;
 }
 
+Result<std::map<std::string, uint64_t>> FileSizes(const std::string& folder) {
+  if (IsObjectPath(folder)) return objects::FileSizes(folder);
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
+  std::map<std::string, uint64_t> sizes;
+  for (const std::string& name : names) {
+    const Result<uint64_t> bytes = FileBytes(folder + "/" + name);
+    if (!bytes.ok() && bytes.status().code() == Code::kNotFound) continue;  // removed meanwhile
+    CAIRN_ASSIGN_OR_RETURN(sizes[name], bytes);
+  }
+  return sizes;
+}
+
 Status RenameDirectory(const std::string& from, const std::string& to) {
+  if (IsObjectPath(from)) return {Code::kInternal, "rename " + from + ": objects keep their names"};
   if (rename(from.c_str(), to.c_str()) == 0) return OkStatus();
   const int error = errno;
   struct stat st;
@@ -233,15 +278,21 @@ Status RenameDirectory(const std::string& from, const std::string& to) {
 }
 
 Status RemoveFile(const std::string& path) {
+  if (IsObjectPath(path)) return objects::RemoveFile(path);
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return Status::FromErrno(errno, Call("unlink", path));
   return OkStatus();
 }
 
 Status RemoveTree(const std::string& path) {
+  if (IsObjectPath(path)) return objects::RemoveTree(path);
   std::error_code error;
   std::filesystem::remove_all(path, error);
   if (error) return Status::FromErrno(error.value(), Call("remove", path));
   return OkStatus();
+}
+
+Status RemoveUnfinished(const std::string& folder) {
+  return IsObjectPath(folder) ? objects::RemoveUnfinished(folder) : OkStatus();
 }
 
 }  // namespace cairn

@@ -1,5 +1,8 @@
 // Whole-file operations of the durable tier, and the one place that makes a small file durable.
 //
+// A path that begins with s3:// is an object's (stores.h), and everything that takes a path works on it alike, but for OpenFile and
+// RenameDirectory: what was written is durable and there for everybody at once, so folders are neither made nor fsynced, and modes mean nothing.
+//
 // Every error names the call and the path and has the code that fits its errno (Status::FromErrno). EINTR and
 // short transfers are handled here. A failed fsync means that the data are lost: it is reported and never
 // tried again. All functions may be called from any thread; none may be called from the training path or a
@@ -9,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +27,9 @@ namespace cairn {
 // Permission bits of a durable file, for example 0640; nothing = what the umask and the folder's ACL give.
 // Folders get the same bits, with search wherever there is read.
 using FileMode = std::optional<uint32_t>;
+
+// The path from the root on, without "." and ".." and without a slash at its end.
+Result<std::string> AbsolutePath(const std::string& path);
 
 // open(2) with O_CLOEXEC.
 Result<UniqueFd> OpenFile(const std::string& path, int flags, uint32_t mode = 0666);
@@ -52,6 +59,9 @@ Status PublishFile(const std::string& path, std::string_view bytes, FileMode mod
 // complete).
 Status CreateExclusive(const std::string& path, std::string_view bytes, FileMode mode = {});
 
+// New content of the same length for a file that is there: not durable, not atomic, and possible on a full disk.
+Status OverwriteFile(const std::string& path, std::string_view bytes);
+
 // Asks the kernel to forget what it caches of a file, so that the next read goes to the store. Best effort.
 void DropCached(const std::string& path);
 
@@ -62,15 +72,21 @@ inline constexpr std::string_view kTemporaryPrefix = ".tmp-";
 // Names in a folder, sorted, without "." and "..".
 Result<std::vector<std::string>> ListDirectory(const std::string& path);
 
+// Sizes of the files right in a folder, by name.
+Result<std::map<std::string, uint64_t>> FileSizes(const std::string& folder);
+
 // rename(2) of a folder, or of a file whose name is used once, by full path; after an error both names are looked at, since NFS may have done
-// it (the reply was lost).
+// it (the reply was lost). kInternal for objects.
 Status RenameDirectory(const std::string& from, const std::string& to);
 
 // unlink(2); a file that is not there is fine.
 Status RemoveFile(const std::string& path);
 
-// Removes a folder and everything in it, without following links. What is not there is fine.
+// Removes a folder and everything in it, without following links; of objects also what is unfinished. What is not there is fine.
 Status RemoveTree(const std::string& path);
+
+// Gives up what somebody has begun to write below a folder and does not show there: objects that are uploaded in parts. Nothing for files.
+Status RemoveUnfinished(const std::string& folder);
 
 }  // namespace cairn
 
