@@ -1,9 +1,5 @@
 #include "runtime/catalog/beat.h"
 
-#include <fcntl.h>
-
-#include <span>
-
 namespace cairn {
 
 Result<BeatFile> BeatFile::Create(std::string path, FileMode mode) {
@@ -23,13 +19,8 @@ Status BeatFile::Leave() {
   return Beat();
 }
 
-Status BeatFile::Write() {
-  // Not durable: it only has to be seen by others, which close achieves, also over NFS.
-  CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path_, O_WRONLY));
-  const std::string bytes = EncodeCounter(counter_);
-  CAIRN_RETURN_IF_ERROR(PwriteFull(fd.get(), std::as_bytes(std::span(bytes)), 0, path_));
-  return std::move(fd).Close(path_);
-}
+// Not durable: it only has to be seen by others, which close achieves, also over NFS.
+Status BeatFile::Write() { return OverwriteFile(path_, EncodeCounter(counter_)); }
 
 std::optional<Counter> ReadBeat(const std::string& path) {
   const Result<std::string> bytes = ReadAll(path, kCounterBytes);

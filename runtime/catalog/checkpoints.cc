@@ -78,15 +78,17 @@ Result<std::optional<std::string>> ParentOf(const RunDirectory& dir, uint32_t ep
   return std::optional<std::string>();
 }
 
-Status SizeMustBe(const std::string& path, uint64_t bytes) {
-  const Result<uint64_t> found = FileBytes(path);
-  if (!found.ok()) {
-    return found.status().code() == Code::kNotFound ? Status(Code::kDamage, path + " is missing")
-                                                    : found.status();
-  }
+Status SizeMustBe(const std::string& path, const std::optional<uint64_t>& found, uint64_t bytes) {
+  if (!found) return {Code::kDamage, path + " is missing"};
   if (*found == bytes) return OkStatus();
   return {Code::kDamage, path + " has " + std::to_string(*found) + " bytes instead of " +
                              std::to_string(bytes) + (*found < bytes ? ": it was truncated" : "")};
+}
+
+Status SizeMustBe(const std::string& path, uint64_t bytes) {
+  const Result<uint64_t> found = FileBytes(path);
+  if (!found.ok() && found.status().code() != Code::kNotFound) return found.status();
+  return SizeMustBe(path, found.ok() ? std::optional(*found) : std::nullopt, bytes);
 }
 
 // A file of known size and hash, for the decoder `decode`.
@@ -105,9 +107,9 @@ Result<T> LoadHashed(const std::string& path, uint64_t bytes, const Hash128& has
 }
 
 // The checksum file of one shard, by its size alone; one of another version may have another.
-Status SumsMustFit(const std::string& path, const ShardRecord& record) {
+Status SumsMustFit(const std::string& path, const std::optional<uint64_t>& found, const ShardRecord& record) {
   const std::string file = path + "/" + names::Sums(record.number);
-  const Status fits = SizeMustBe(file, EncodedSumsBytes(record.bytes));
+  const Status fits = SizeMustBe(file, found, EncodedSumsBytes(record.bytes));
   if (fits.code() != Code::kDamage) return fits;
   const Result<Sums> sums = ReadSums(path, record);
   return sums.status().code() == Code::kMismatch ? sums.status() : fits;
@@ -238,9 +240,15 @@ Result<LoadedCheckpoint> LoadCheckpoint(const RunDirectory& dir, const std::stri
   CAIRN_ASSIGN_OR_RETURN(loaded.index, LoadIndex(loaded.path, loaded.manifest));
   CAIRN_ASSIGN_OR_RETURN(loaded.blobs, LoadBlobs(loaded.path, loaded.manifest));
   CAIRN_RETURN_IF_ERROR(CrossCheck(loaded));
+  CAIRN_ASSIGN_OR_RETURN(const auto sizes, FileSizes(loaded.path));
+  const auto size_of = [&](const std::string& file) {
+    const auto size = sizes.find(file);
+    return size == sizes.end() ? std::nullopt : std::optional(size->second);
+  };
   for (const ShardRecord& file : loaded.index.files) {
-    CAIRN_RETURN_IF_ERROR(SizeMustBe(loaded.path + "/" + names::Shard(file.number), file.bytes));
-    CAIRN_RETURN_IF_ERROR(SumsMustFit(loaded.path, file));
+    const std::string shard = names::Shard(file.number);
+    CAIRN_RETURN_IF_ERROR(SizeMustBe(loaded.path + "/" + shard, size_of(shard), file.bytes));
+    CAIRN_RETURN_IF_ERROR(SumsMustFit(loaded.path, size_of(names::Sums(file.number)), file));
   }
   return loaded;
 }

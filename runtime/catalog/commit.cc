@@ -1,8 +1,5 @@
 #include "runtime/catalog/commit.h"
 
-#include <sys/stat.h>
-
-#include <cerrno>
 #include <utility>
 
 #include "runtime/catalog/epoch.h"
@@ -12,7 +9,7 @@
 #include "runtime/io/random.h"
 #include "runtime/io/together.h"
 
-// How a checkpoint comes into being:
+// How a checkpoint comes into being in a directory:
 //
 //   1. The leader makes step-<T>.e<epoch>.<id> and fsyncs the run's directory (BeginAttempt), and tells the members its name.
 //   2. Writers make shards and checksum files in it, fsync them, and report their records. (Their names become durable with step 4.)
@@ -24,21 +21,115 @@
 //      have looked before the rename, so what it made of the attempt is what counts; the save is reported as fenced.
 //   7. CURRENT is renamed into place. It is a hint: nobody waits until its name is durable, and that it fails is no failure of the commit.
 //
+// In a bucket, where an object is durable and whole when it can be seen:
+//
+//   1. to 3. are the same, without folders and fsyncs.
+//   4. The leader puts index.bin and blobs.cbor.
+//   5. It puts the manifest, the last object, which must not be there yet: that is the commit. When it is there, the answer to our own request was
+//      lost; its content tells.
+//   6. It reads the fence again, as above. Nothing has kept a stale writer's manifest from landing after the new life took over (epoch.cc, 4).
+//   7. It puts CURRENT.
+//
 // A kill between any two of these leaves either an attempt without manifest, which the next life removes, or a whole checkpoint.
 
 namespace cairn {
 namespace {
 
-// A small file that is written and not durable yet.
-struct Written {
-  std::string path;
-  UniqueFd fd;
-
-  Status Sync() {
-    CAIRN_RETURN_IF_ERROR(SyncFile(fd.get(), path));
-    return std::move(fd).Close(path);
-  }
+// What is written besides the shards and their checksums.
+struct Texts {
+  std::string index, blobs, manifest, current;
 };
+
+// Steps 4, 5 and 7 in a directory.
+class InDirectory {
+ public:
+  InDirectory(const RunDirectory& dir, const Attempt& attempt)
+      : dir_(dir), folder_(attempt.path), files_(dir.mode()), hint_(dir.mode()) {}
+
+  Status Commit(const Texts& texts) {
+    CAIRN_ASSIGN_OR_RETURN(Written index,
+                           Write(files_, folder_ + "/" + std::string(names::kIndex), texts.index));
+    CAIRN_ASSIGN_OR_RETURN(Written blobs,
+                           Write(files_, folder_ + "/" + std::string(names::kBlobs), texts.blobs));
+    CAIRN_ASSIGN_OR_RETURN(Written manifest,
+                           Write(files_, Temporary(folder_, names::kManifest), texts.manifest));
+    Result<Written> current = Write(hint_, Temporary(dir_.path(), names::kCurrent), texts.current);
+    Status current_synced = current.status();
+    CAIRN_RETURN_IF_ERROR(Together({[&] { return index.Sync(); }, [&] { return blobs.Sync(); },
+                                    [&] { return manifest.Sync(); }, [&] { return SyncDirectory(folder_); },
+                                    [&] {
+                                      if (current.ok()) current_synced = current->Sync();
+                                      return OkStatus();
+                                    }}));
+    CAIRN_RETURN_IF_ERROR(RenameDirectory(manifest.path, folder_ + "/" + std::string(names::kManifest)));
+    files_.Keep();
+    if (current_synced.ok()) current_ = current->path;
+    return SyncDirectory(folder_);
+  }
+
+  void SetCurrent(const Texts&) {
+    if (!current_.empty() && RenameDirectory(current_, dir_.PathOf(names::kCurrent)).ok()) hint_.Keep();
+  }
+
+ private:
+  // A small file that is written and not durable yet.
+  struct Written {
+    std::string path;
+    UniqueFd fd;
+
+    Status Sync() {
+      CAIRN_RETURN_IF_ERROR(SyncFile(fd.get(), path));
+      return std::move(fd).Close(path);
+    }
+  };
+
+  static std::string Temporary(const std::string& folder, std::string_view name) {
+    return folder + "/" + std::string(kTemporaryPrefix) + std::string(name) + "-" + RandomHex(8);
+  }
+
+  static Result<Written> Write(NewFiles& owner, std::string path, std::string_view bytes) {
+    CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, owner.Write(path, bytes));
+    return Written{std::move(path), std::move(fd)};
+  }
+
+  const RunDirectory& dir_;
+  const std::string& folder_;
+  NewFiles files_, hint_;
+  std::string current_;  // CURRENT in the making, durable; "" = it could not be written
+};
+
+// The same in a bucket.
+class InBucket {
+ public:
+  InBucket(const RunDirectory& dir, const Attempt& attempt) : dir_(dir), folder_(attempt.path) {}
+
+  Status Commit(const Texts& texts) {
+    const auto path = [&](std::string_view name) { return folder_ + "/" + std::string(name); };
+    CAIRN_RETURN_IF_ERROR(Together({[&] { return PublishFile(path(names::kIndex), texts.index); },
+                                    [&] { return PublishFile(path(names::kBlobs), texts.blobs); }}));
+    const Status made = CreateExclusive(path(names::kManifest), texts.manifest);
+    if (made.code() != Code::kExists) return made;
+    CAIRN_ASSIGN_OR_RETURN(const std::string there, ReadAll(path(names::kManifest), kMaxManifestBytes));
+    return there == texts.manifest ? OkStatus() : made;
+  }
+
+  void SetCurrent(const Texts& texts) { (void)PublishFile(dir_.PathOf(names::kCurrent), texts.current); }
+
+ private:
+  const RunDirectory& dir_;
+  const std::string& folder_;
+};
+
+// Steps 4 to 7.
+template <typename Medium>
+Status MakeCheckpoint(const RunDirectory& dir, const Attempt& attempt, const Texts& texts) {
+  Medium medium(dir, attempt);
+  CAIRN_RETURN_IF_ERROR(medium.Commit(texts));
+  const Status fence = StillNewest(dir, attempt.name.epoch);
+  if (fence.code() == Code::kFenced || fence.code() == Code::kNotFound) return fence;
+  medium.SetCurrent(texts);
+  return OkStatus();
+}
 
 }  // namespace
 
@@ -46,8 +137,8 @@ Result<Attempt> BeginAttempt(const RunDirectory& dir, uint32_t epoch, int64_t st
   Attempt attempt;
   attempt.name = {step, epoch, RandomHex(8)};
   attempt.path = dir.PathOf(attempt.name.ToString());
-  struct stat st;
-  if (stat(dir.path().c_str(), &st) != 0) return Status::FromErrno(errno, "stat " + dir.path());
+  CAIRN_RETURN_IF_ERROR(
+      FileBytes(dir.PathOf(names::kRun)).status());  // a directory that was removed stays so
   CAIRN_RETURN_IF_ERROR(MakeDirectories(attempt.path, dir.mode()));
   return attempt;
 }
@@ -57,58 +148,29 @@ Result<Manifest> Commit(const RunDirectory& dir, const Attempt& attempt, const I
   const uint32_t epoch = attempt.name.epoch;
   CAIRN_RETURN_IF_ERROR(StillNewest(dir, epoch));
 
-  CAIRN_ASSIGN_OR_RETURN(const std::string index_bytes, EncodeIndex(index));
-  CAIRN_ASSIGN_OR_RETURN(const std::string blobs_bytes, EncodeBlobs(blobs));
+  Texts texts;
+  CAIRN_ASSIGN_OR_RETURN(texts.index, EncodeIndex(index));
+  CAIRN_ASSIGN_OR_RETURN(texts.blobs, EncodeBlobs(blobs));
   manifest.run_id = dir.info().id;
   manifest.epoch = epoch;
   manifest.step = attempt.name.step;
   if (manifest.world_size == 0) manifest.world_size = index.world_size;
   manifest.writers = index.world_size == manifest.world_size ? 0 : index.world_size;
   manifest.time = UtcNow();
-  manifest.index_bytes = index_bytes.size();
-  manifest.index_hash = Hash128Of(index_bytes);
-  manifest.blobs_bytes = blobs_bytes.size();
-  manifest.blobs_hash = Hash128Of(blobs_bytes);
-  manifest.total_bytes = index_bytes.size() + blobs_bytes.size();
+  manifest.index_bytes = texts.index.size();
+  manifest.index_hash = Hash128Of(texts.index);
+  manifest.blobs_bytes = texts.blobs.size();
+  manifest.blobs_hash = Hash128Of(texts.blobs);
+  manifest.total_bytes = texts.index.size() + texts.blobs.size();
   manifest.shards.clear();
   for (const ShardRecord& file : index.files) {
     manifest.shards.push_back({names::Shard(file.number), file.bytes});
     manifest.total_bytes += file.bytes + EncodedSumsBytes(file.bytes);
   }
-  CAIRN_ASSIGN_OR_RETURN(const std::string manifest_text, EncodeManifest(manifest));
-
-  NewFiles files(dir.mode()), hint(dir.mode());
-  const auto temporary = [](const std::string& folder, std::string_view name) {
-    return folder + "/" + std::string(kTemporaryPrefix) + std::string(name) + "-" + RandomHex(8);
-  };
-  const auto write = [](NewFiles& owner, std::string path, std::string_view bytes) -> Result<Written> {
-    CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, owner.Write(path, bytes));
-    return Written{std::move(path), std::move(fd)};
-  };
-  CAIRN_ASSIGN_OR_RETURN(Written index_file,
-                         write(files, attempt.path + "/" + std::string(names::kIndex), index_bytes));
-  CAIRN_ASSIGN_OR_RETURN(Written blobs_file,
-                         write(files, attempt.path + "/" + std::string(names::kBlobs), blobs_bytes));
-  CAIRN_ASSIGN_OR_RETURN(Written manifest_file,
-                         write(files, temporary(attempt.path, names::kManifest), manifest_text));
-  Result<Written> current =
-      write(hint, temporary(dir.path(), names::kCurrent), attempt.name.ToString() + "\n");
-  Status current_synced = current.status();
-  CAIRN_RETURN_IF_ERROR(
-      Together({[&] { return index_file.Sync(); }, [&] { return blobs_file.Sync(); },
-                [&] { return manifest_file.Sync(); }, [&] { return SyncDirectory(attempt.path); },
-                [&] {
-                  if (current.ok()) current_synced = current->Sync();
-                  return OkStatus();
-                }}));
-  CAIRN_RETURN_IF_ERROR(
-      RenameDirectory(manifest_file.path, attempt.path + "/" + std::string(names::kManifest)));
-  files.Keep();
-  CAIRN_RETURN_IF_ERROR(SyncDirectory(attempt.path));
-
-  const Status fence = StillNewest(dir, epoch);
-  if (fence.code() == Code::kFenced || fence.code() == Code::kNotFound) return fence;
-  if (current_synced.ok() && RenameDirectory(current->path, dir.PathOf(names::kCurrent)).ok()) hint.Keep();
+  CAIRN_ASSIGN_OR_RETURN(texts.manifest, EncodeManifest(manifest));
+  texts.current = attempt.name.ToString() + "\n";
+  CAIRN_RETURN_IF_ERROR(dir.in_bucket() ? MakeCheckpoint<InBucket>(dir, attempt, texts)
+                                        : MakeCheckpoint<InDirectory>(dir, attempt, texts));
   return manifest;
 }
 

@@ -21,6 +21,10 @@
 //      renamed folder, so the new life looks for a manifest in each afterwards; where there is one, it gives the folder its name back and
 //      counts it as committed. A manifest that lands even later (a client that holds the folder's handle) is never counted: its writer reads
 //      the fence after the rename, too, and reports the save as fenced.
+//      In a bucket nothing can be renamed: the new life removes the objects of those attempts, and the uploads that others have begun. A manifest that
+//      lands while it removes them is removed with them, or after a second look. One that lands even later is over objects that are gone, so that
+//      nobody can restore from it; and once 6 is done it is an orphan, since its epoch is older than this one and its step later than the
+//      parent's (checkpoints.cc). This rule alone fences there.
 //   5. It also ends what an earlier life was removing when it ended (removal.cc).
 //   6. Having restored, the life publishes its parent. Only then does it save.
 
@@ -74,6 +78,23 @@ bool IsCountedSince(const std::vector<std::string>& entries, uint32_t by, uint32
     if (std::find(entries.begin(), entries.end(), names::ParentFile(e)) != entries.end()) return true;
   }
   return false;
+}
+
+Result<TakenOver> TakeOverBucket(const RunDirectory& dir, uint32_t epoch,
+                                 const std::vector<std::string>& entries) {
+  CAIRN_RETURN_IF_ERROR(RemoveUnfinished(dir.path()));
+  TakenOver result;
+  for (const std::string& name : entries) {
+    const auto attempt = names::ParseAttempt(name);
+    if (!attempt || attempt->epoch >= epoch) continue;
+    CAIRN_ASSIGN_OR_RETURN(const bool committed, HasManifest(dir, name));
+    if (committed) continue;
+    result.dead.push_back(name);
+    CAIRN_RETURN_IF_ERROR(RemoveTree(dir.PathOf(name)));
+    CAIRN_ASSIGN_OR_RETURN(const bool landed, HasManifest(dir, name));
+    if (landed) CAIRN_RETURN_IF_ERROR(RemoveTree(dir.PathOf(name)));
+  }
+  return result;
 }
 
 }  // namespace
@@ -140,6 +161,7 @@ Status StillNewest(const RunDirectory& dir, uint32_t epoch) {
 Result<TakenOver> TakeOver(const RunDirectory& dir, uint32_t epoch, const std::string& claim) {
   CAIRN_RETURN_IF_ERROR(StillNewest(dir, epoch));
   CAIRN_ASSIGN_OR_RETURN(std::vector<std::string> entries, ListDirectory(dir.path()));
+  if (dir.in_bucket()) return TakeOverBucket(dir, epoch, entries);
   for (std::string& name : entries) {
     const auto attempt = names::ParseAttempt(name);
     if (!attempt || attempt->epoch >= epoch) continue;

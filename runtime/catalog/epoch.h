@@ -75,12 +75,12 @@ Result<uint32_t> ClaimEpoch(const RunDirectory& dir, uint32_t newest, const Iden
 Status StillNewest(const RunDirectory& dir, uint32_t epoch);
 
 struct TakenOver {
-  std::vector<std::string> dead;       // attempts without a manifest, renamed
+  std::vector<std::string> dead;       // attempts without a manifest, renamed, or in a bucket removed
   std::vector<std::string> committed;  // attempts whose manifest appeared meanwhile: checkpoints
   std::vector<std::string> returned;   // checkpoints that a life which had been overtaken was about to remove
 };
 
-// Renames uncommitted attempts of older epochs, so that what a stale writer still does in them can no longer
+// Renames uncommitted attempts of older epochs (in a bucket: removes them), so that what a stale writer still does in them can no longer
 // become a checkpoint; then removes what is dead, ends removals that were cut short (removal.cc), and removes what else other lives left
 // behind: folders of ranks that wrote through, files in the making. Idempotent. `claim`: this life's own (Identity::claim).
 Result<TakenOver> TakeOver(const RunDirectory& dir, uint32_t epoch, const std::string& claim);

@@ -5,15 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/catalog/epoch.h"
+#include "runtime/catalog/journal.h"
 #include "runtime/formats/names.h"
-#include "runtime/io/file.h"
 
 namespace cairn {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr uint64_t kMaxJournalBytes = 1 << 30;
 
 void Add(const Json& line, const std::string& event, LifeStory* life) {
   const auto text = [&](const char* key) { return line.at(key).get<std::string>(); };
@@ -82,10 +80,8 @@ std::vector<LifeStory> TellLives(std::string_view journal) {
 }
 
 Result<std::vector<LifeStory>> ReadLives(const RunDirectory& dir) {
-  const Result<std::string> journal = ReadAll(dir.PathOf(names::kJournal), kMaxJournalBytes);
-  if (journal.ok()) return TellLives(*journal);
-  if (journal.status().code() == Code::kNotFound) return std::vector<LifeStory>();
-  return journal.status();
+  CAIRN_ASSIGN_OR_RETURN(const std::string journal, ReadJournal(dir));
+  return TellLives(journal);
 }
 
 Result<std::vector<LifeStory>> Strikes(const RunDirectory& dir, const Listing& listing,

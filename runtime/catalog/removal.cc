@@ -1,6 +1,7 @@
 #include "runtime/catalog/removal.h"
 
 #include "runtime/catalog/epoch.h"
+#include "runtime/formats/manifest.h"
 #include "runtime/formats/names.h"
 
 // Removal of step-X by the life of epoch E:
@@ -16,6 +17,16 @@
 // needed, and nobody counts it while it bears that name. With one exception: E was overtaken before 2, and killed before it could rename back.
 // Then a life between E and the one that finds the folder may have gone on from step-X. That is so only if that life had published its parent,
 // for it had then ended its own take-over and seen no such folder: step-X gets its name back.
+//
+// In a bucket folders cannot be renamed. What makes step-X a checkpoint is its manifest:
+//
+//   1. read the fence;
+//   2. read the manifest and remove it: nobody finds step-X any more;
+//   3. as above; instead of renaming back, put the manifest back;
+//   4. remove the rest.
+//
+// A kill after 2 leaves an attempt without a manifest, which the next life removes. The exception above has no cure here: such a life goes on, but
+// step-X is lost to those after it. What is pruned is never the newest checkpoint, so that takes a life that had to pass over all newer ones.
 
 namespace cairn {
 
@@ -42,10 +53,27 @@ Status MayDie(const RunDirectory& dir, uint32_t epoch, const std::string& name) 
   return OkStatus();
 }
 
+// Steps 2 to 4.
+Status RemoveObjects(const RunDirectory& dir, uint32_t epoch, const std::string& name) {
+  const std::string path = dir.PathOf(name, names::kManifest);
+  const Result<std::string> manifest = ReadAll(path, kMaxManifestBytes);
+  if (manifest.ok()) {
+    CAIRN_RETURN_IF_ERROR(RemoveFile(path));
+    if (Status why_not = MayDie(dir, epoch, name); !why_not.ok()) {
+      CAIRN_RETURN_IF_ERROR(PublishFile(path, *manifest));
+      return why_not;
+    }
+  } else if (manifest.status().code() != Code::kNotFound) {
+    return manifest.status();
+  }
+  return RemoveTree(dir.PathOf(name));
+}
+
 }  // namespace
 
 Status RemoveAttempt(const RunDirectory& dir, uint32_t epoch, const std::string& name) {
   CAIRN_RETURN_IF_ERROR(StillNewest(dir, epoch));
+  if (dir.in_bucket()) return RemoveObjects(dir, epoch, name);
   const std::string removed = names::Removed(epoch, name);
   if (Status status = RenameDirectory(dir.PathOf(name), dir.PathOf(removed)); !status.ok()) {
     return status.code() == Code::kNotFound ? OkStatus() : status;

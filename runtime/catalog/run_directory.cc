@@ -1,10 +1,5 @@
 #include "runtime/catalog/run_directory.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "runtime/catalog/sealed_file.h"
@@ -68,18 +63,6 @@ Result<RunDirectory> RunDirectory::OpenExisting(const std::string& path) {
     return Status(Code::kNotFound, path + " is no run's directory: it holds no file RUN");
   }
   return info.status();
-}
-
-Status RunDirectory::Journal(std::string_view json) const {
-  const std::string path = PathOf(names::kJournal);
-  CAIRN_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_APPEND | O_CREAT));
-  if (mode_) (void)fchmod(fd.get(), *mode_);
-  const std::string line = std::string(json) + "\n";
-  const ssize_t n = write(fd.get(), line.data(), line.size());
-  if (n < 0) return Status::FromErrno(errno, "write " + path);
-  if (static_cast<size_t>(n) != line.size())
-    return {Code::kNoSpace, "write " + path + ": the line was cut short"};
-  return OkStatus();
 }
 
 }  // namespace cairn

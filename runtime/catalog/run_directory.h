@@ -1,11 +1,13 @@
 // RunDirectory: one run's directory, with its identity and its journal. Every other function of the catalog
-// takes one.
+// takes one. It is a folder of a file system, or what lies below a prefix in a bucket (runtime/io/stores.h): the names are the same.
 //
 // Immutable after it was opened; may be copied and used from any thread. The catalog's functions do blocking
 // I/O: never call them from the training path or a loop thread.
 #ifndef CAIRN_RUNTIME_CATALOG_RUN_DIRECTORY_H_
 #define CAIRN_RUNTIME_CATALOG_RUN_DIRECTORY_H_
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,7 +40,7 @@ struct RunInfo {
 
 class RunDirectory {
  public:
-  // Opens the run in `path` (absolute), making the folder and RUN when they are not there; of several that do
+  // Opens the run in `path` (AbsolutePath), making the folder and RUN when they are not there; of several that do
   // so at once one makes the run and all open the same. `mode` is for every durable file that is made through
   // this object. kDamage when RUN cannot be read as such.
   static Result<RunDirectory> Open(const std::string& path, const std::string& name, FileMode mode = {},
@@ -50,6 +52,8 @@ class RunDirectory {
   const std::string& path() const { return path_; }
   const RunInfo& info() const { return info_; }
   FileMode mode() const { return mode_; }
+  // No folders, no rename: the protocols of epoch.cc, commit.cc and removal.cc differ there.
+  bool in_bucket() const;
 
   // The full path of a name in the directory.
   std::string PathOf(std::string_view name) const { return path_ + "/" + std::string(name); }
@@ -57,17 +61,19 @@ class RunDirectory {
     return PathOf(folder) + "/" + std::string(name);
   }
 
-  // Appends one line (a JSON object, without the newline) to journal.jsonl with one write. The journal is a
-  // courtesy to people: the caller may log the error, no operation fails for it.
-  Status Journal(std::string_view json) const;
+  // Adds one line (a JSON object, without the newline) to the journal, for the life of this epoch (0 = it has none): in a directory with one
+  // write to journal.jsonl, in a bucket by putting all lines of the life again (journal.cc). The journal is a courtesy to people: the caller may
+  // log the error, no operation fails for it.
+  Status Journal(uint32_t epoch, std::string_view json) const;
 
  private:
-  RunDirectory(std::string path, RunInfo info, FileMode mode)
-      : path_(std::move(path)), info_(std::move(info)), mode_(mode) {}
+  class KeptLines;
+  RunDirectory(std::string path, RunInfo info, FileMode mode);
 
   std::string path_;
   RunInfo info_;
   FileMode mode_;
+  std::shared_ptr<KeptLines> kept_lines_;  // in a bucket
 };
 
 }  // namespace cairn

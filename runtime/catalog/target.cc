@@ -7,6 +7,7 @@
 
 #include "runtime/catalog/marks.h"
 #include "runtime/formats/names.h"
+#include "runtime/io/stores.h"
 
 namespace cairn {
 namespace {
@@ -82,7 +83,10 @@ Result<Target> ParseTarget(const std::string& text) {
   std::error_code ignored;
   std::string path = text;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  if (fs::is_directory(path, ignored)) {
+  // In a bucket only its name tells a checkpoint's folder.
+  const bool in_bucket = IsObjectPath(path);
+  if (in_bucket ? names::ParseAttempt(path.substr(path.rfind('/') + 1)).has_value()
+                : fs::is_directory(path, ignored)) {
     const fs::path folder(path);
     if (names::ParseAttempt(folder.filename().string())) {
       const std::string dir = folder.parent_path().string();
@@ -112,17 +116,13 @@ Status CheckTag(const std::string& tag) {
 }
 
 Result<RunDirectory> OpenRun(const std::string& dir) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(dir));
   std::error_code error;
-  const fs::path path = fs::absolute(dir, error).lexically_normal();
-  if (error) return Status::FromErrno(error.value(), "find " + dir);
-  if (!fs::exists(path, error)) {
-    if (error) return Status::FromErrno(error.value(), "look at " + path.string());
-    return Status(Code::kNotFound,
-                  path.string() + " does not exist; `cairn runs` lists the directories of your runs");
+  if (!IsObjectPath(path) && !fs::exists(path, error)) {
+    if (error) return Status::FromErrno(error.value(), "look at " + path);
+    return Status(Code::kNotFound, path + " does not exist; `cairn runs` lists the directories of your runs");
   }
-  const std::string text = path.string();
-  Result<RunDirectory> run = RunDirectory::OpenExisting(
-      text.size() > 1 && text.back() == '/' ? text.substr(0, text.size() - 1) : text);
+  Result<RunDirectory> run = RunDirectory::OpenExisting(path);
   if (!run.ok() && run.status().code() == Code::kNotFound) {
     return Status(Code::kNotFound,
                   run.status().message() + "; `cairn runs` lists the directories of your runs");

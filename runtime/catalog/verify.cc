@@ -1,15 +1,15 @@
 #include "runtime/catalog/verify.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
 
 #include "runtime/catalog/checkpoints.h"
 #include "runtime/catalog/sealed_file.h"
+#include "runtime/io/readable.h"
 
 namespace cairn {
 namespace {
@@ -85,13 +85,13 @@ class Verifier {
 
   Status Check(const Task& task, std::vector<std::byte>& buffer) {
     const std::string path = PathOf(task.file);
-    CAIRN_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY));
+    CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Readable> file, Readable::Open(path));
     for (uint64_t b = task.first_block; b < task.last_block; ++b) {
       const uint64_t bytes = BlockBytes(files_[task.file].bytes, b);
-      Status status = CheckBlock(fd.get(), task.file, b, {buffer.data(), bytes}, path);
+      Status status = CheckBlock(*file, task.file, b, {buffer.data(), bytes});
       if (status.code() == Code::kDamage) {  // only what reproduces is damage
         DropCached(path);
-        status = CheckBlock(fd.get(), task.file, b, {buffer.data(), bytes}, path);
+        status = CheckBlock(*file, task.file, b, {buffer.data(), bytes});
       }
       const std::lock_guard lock(mutex_);
       if (status.code() == Code::kDamage) {
@@ -106,9 +106,8 @@ class Verifier {
     return OkStatus();
   }
 
-  Status CheckBlock(int fd, size_t file, uint64_t block, std::span<std::byte> out,
-                    const std::string& path) const {
-    CAIRN_RETURN_IF_ERROR(PreadFull(fd, out, block * kBlockBytes, path));
+  Status CheckBlock(const Readable& readable, size_t file, uint64_t block, std::span<std::byte> out) const {
+    CAIRN_RETURN_IF_ERROR(readable.Read(block * kBlockBytes, out));
     if (Hash128Of(out) == sums_[file].blocks[block]) return OkStatus();
     return {Code::kDamage, "block " + std::to_string(block) + " does not match its checksum"};
   }

@@ -7,6 +7,8 @@ namespace cairn::names {
 namespace {
 
 constexpr std::string_view kEpochPrefix = "EPOCH-";
+constexpr std::string_view kJournalPrefix = "journal-";
+constexpr std::string_view kJournalSuffix = ".jsonl";
 constexpr std::string_view kDeadPrefix = "dead-";
 constexpr std::string_view kRemovedPrefix = "removed-e";
 constexpr std::string_view kStagingPrefix = ".staging-";
@@ -65,6 +67,20 @@ std::string ParentFile(uint32_t epoch) { return Padded("PARENT-", epoch, 8); }
 
 std::optional<uint32_t> ParseEpochFile(std::string_view name) {
   return ParseNumbered(name, kEpochPrefix, "", 8);
+}
+
+std::string JournalPart(const JournalLines& lines) {
+  return Padded(Padded(kJournalPrefix, lines.epoch, 8) + "-", lines.part, 5) + std::string(kJournalSuffix);
+}
+
+std::optional<JournalLines> ParseJournalPart(std::string_view name) {
+  if (!Strip(name, kJournalPrefix, kJournalSuffix)) return std::nullopt;
+  const size_t dash = name.find('-');
+  if (dash == name.npos) return std::nullopt;
+  const std::optional<uint32_t> epoch = ParseNumbered(name.substr(0, dash), "", "", 8);
+  const std::optional<uint32_t> part = ParseNumbered(name.substr(dash + 1), "", "", 5);
+  if (!epoch || !part) return std::nullopt;
+  return JournalLines{*epoch, *part};
 }
 
 std::string Attempt::ToString() const {

@@ -34,6 +34,14 @@ std::string AliveFile(uint32_t epoch);
 std::string ParentFile(uint32_t epoch);
 std::optional<uint32_t> ParseEpochFile(std::string_view name);
 
+// "journal-00000007-00001.jsonl": lines of epoch 7's life, in a bucket; parts are counted from 1.
+struct JournalLines {
+  uint32_t epoch = 0, part = 0;
+  friend bool operator==(const JournalLines&, const JournalLines&) = default;
+};
+std::string JournalPart(const JournalLines& lines);
+std::optional<JournalLines> ParseJournalPart(std::string_view name);
+
 // "step-000000001200.e7.1f00c2d9": one attempt to save, and, once its manifest is there, a checkpoint. Never
 // used twice.
 struct Attempt {

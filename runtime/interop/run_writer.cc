@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "runtime/formats/manifest.h"
 #include "runtime/interop/box_file.h"
 #include "runtime/io/random.h"
+#include "runtime/io/stores.h"
 #include "runtime/version.h"
 
 namespace cairn {
@@ -46,15 +46,16 @@ Identity ThisProcess(const std::string& claim) {
 void Journal(const Life& life, const char* event, const nlohmann::ordered_json& fields) {
   nlohmann::ordered_json line = {{"event", event}, {"time", UtcNow()}, {"epoch", life.epoch()}};
   line.update(fields);
-  (void)life.directory().Journal(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  (void)life.directory().Journal(life.epoch(),
+                                 line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<RunWriter>> RunWriter::Open(const std::string& directory) {
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::absolute(directory, error).lexically_normal();
-  if (error) return Status::FromErrno(error.value(), "find " + directory);
+  if (IsObjectPath(directory))
+    return Status(Code::kInvalid, directory + ": a writer needs a directory; in a bucket only sessions save");
+  CAIRN_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(directory));
   std::unique_ptr<RunWriter> writer(new RunWriter(path));
   CAIRN_RETURN_IF_ERROR(writer->Own());
   return writer;

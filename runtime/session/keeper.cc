@@ -75,6 +75,12 @@ Opened Keeper::Open() {
     }
     links_.log->Info("protected: ", dir, ", epoch ", life_->epoch(), ", ", boot_.world_size,
                      boot_.world_size == 1 ? " rank" : " ranks");
+    if (life_->directory().in_bucket()) {
+      links_.log->Info(
+          dir,
+          " is a bucket: there nobody can tell how much room is left, and a rank whose state does not fit "
+          "into memory a second time cannot be saved");
+    }
     return {OkStatus(), life_->epoch(), claim_};
   }
   const bool other_life = owned.code() == Code::kBusy || owned.code() == Code::kFenced;
@@ -307,10 +313,11 @@ void Keeper::Close() {
 
 void Keeper::Journal(std::string_view event, const Fields& fields) {
   if (!directory_) return;
+  const uint32_t own_epoch = epoch().value_or(0);
   std::string line = "{\"event\":" + Quote(event) + ",\"time\":" + Quote(UtcNow()) +
-                     ",\"epoch\":" + std::to_string(life_ ? life_->epoch() : 0);
+                     ",\"epoch\":" + std::to_string(own_epoch);
   for (const auto& [name, value] : fields) line += "," + Quote(name) + ":" + value;
-  const Status written = directory_->Journal(line + "}");
+  const Status written = directory_->Journal(own_epoch, line + "}");
   if (!written.ok()) links_.log->Debug("the journal was not written: ", written.message());
 }
 

@@ -15,6 +15,7 @@ void Parse(const std::string& name) {
     FUZZ_CHECK(names::Removed(removal->by, removal->attempt.ToString()) == name);
   if (const auto staging = names::ParseStagingFolder(name))
     FUZZ_CHECK(names::StagingFolder(*staging) == name);
+  if (const auto lines = names::ParseJournalPart(name)) FUZZ_CHECK(names::JournalPart(*lines) == name);
   if (const auto number = names::ParseShard(name)) FUZZ_CHECK(names::Shard(*number) == name);
   if (const auto number = names::ParseSums(name)) FUZZ_CHECK(names::Sums(*number) == name);
   if (const auto attempt = names::ParseStrike(name))

@@ -15,6 +15,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+class Listed : public OnBothTiers {};
+INSTANTIATE_TEST_SUITE_P(, Listed, ::testing::Bool(), TierName);
+
 TEST(Checkpoints, ComeNewestFirstByEpochThenStep) {
   TestRun run;
   const uint32_t first = run.Claim();
@@ -26,8 +29,7 @@ TEST(Checkpoints, ComeNewestFirstByEpochThenStep) {
   EXPECT_THAT(run.CandidateNames(), ElementsAre(c, b, a));
 }
 
-TEST(Checkpoints, LaterThanTheOneThatALifeWentOnFromAreOrphans) {
-  TestRun run;
+TEST_P(Listed, LaterThanTheOneThatALifeWentOnFromAreOrphans) {
   const uint32_t first = run.Claim();
   const std::string a = run.Save(first, 10), b = run.Save(first, 20);
   const uint32_t second = run.Claim();
@@ -102,8 +104,7 @@ TEST(Checkpoints, KnowTheLineFromTheirManifestsWhenAParentFileIsLost) {
   EXPECT_THAT(run.CandidateNames(), ElementsAre(c, a));
 }
 
-TEST(Checkpoints, ThatAreMarkedArePassedOverButListed) {
-  TestRun run;
+TEST_P(Listed, ThatAreMarkedArePassedOverButListed) {
   const uint32_t epoch = run.Claim();
   const std::string a = run.Save(epoch, 10), b = run.Save(epoch, 20);
   ASSERT_TRUE(MarkDamaged(run.dir(), b, "block 3 does not match").ok());

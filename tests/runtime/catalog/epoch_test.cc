@@ -15,8 +15,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using State = BeatWatch::State;
 
-TEST(ClaimEpoch, CountsUpAndIsReadBack) {
-  TestRun run;
+class EpochsOfARun : public OnBothTiers {};
+INSTANTIATE_TEST_SUITE_P(, EpochsOfARun, ::testing::Bool(), TierName);
+
+TEST_P(EpochsOfARun, CountsUpAndIsReadBack) {
   EXPECT_FALSE(NewestEpoch(run.dir())->has_value());
   EXPECT_EQ(*ClaimEpoch(run.dir(), 0, Life("12", 3)), 1u);
   Identity self = Life("13");
@@ -28,8 +30,7 @@ TEST(ClaimEpoch, CountsUpAndIsReadBack) {
   EXPECT_EQ((*newest)->holder, self);
 }
 
-TEST(ClaimEpoch, OfANumberThatIsTakenNamesTheHolder) {
-  TestRun run;
+TEST_P(EpochsOfARun, OfANumberThatIsTakenNamesTheHolder) {
   ASSERT_TRUE(ClaimEpoch(run.dir(), 0, Life("12", 3)).ok());
   const Status status = ClaimEpoch(run.dir(), 0, Life("13")).status();
   EXPECT_EQ(status.code(), Code::kBusy);
@@ -66,8 +67,7 @@ TEST(ClaimEpoch, GivesEachNumberToOneOfManyProcesses) {
   EXPECT_EQ((*NewestEpoch(run.dir()))->epoch, kRounds);
 }
 
-TEST(NewestEpoch, ThatCannotBeReadIsNotPassedOver) {
-  TestRun run;
+TEST_P(EpochsOfARun, ThatCannotBeReadIsNotPassedOver) {
   run.Claim();
   run.Claim();
   run.FlipByte("EPOCH-00000002", 40);
@@ -110,8 +110,7 @@ TEST(JudgeHolder, KnowsItsOwnClaimOfATryThatFailedLater) {
   EXPECT_EQ(JudgeHolder(Life("12"), Life("12"), State::kWaiting, HolderInSlurm::kUnknown), Verdict::kWait);
 }
 
-TEST(StillNewest, FencesAnEarlierEpochAndNamesTheNewer) {
-  TestRun run;
+TEST_P(EpochsOfARun, FencesAnEarlierEpochAndNamesTheNewer) {
   const uint32_t old_epoch = run.Claim();
   EXPECT_TRUE(StillNewest(run.dir(), old_epoch).ok());
   ASSERT_TRUE(ClaimEpoch(run.dir(), old_epoch, Life("77")).ok());
@@ -121,8 +120,7 @@ TEST(StillNewest, FencesAnEarlierEpochAndNamesTheNewer) {
   EXPECT_TRUE(StillNewest(run.dir(), 2).ok());
 }
 
-TEST(StillNewest, NoticesThatTheDirectoryWasRemoved) {
-  TestRun run;
+TEST_P(EpochsOfARun, NoticesThatTheDirectoryWasRemoved) {
   const uint32_t epoch = run.Claim();
   ASSERT_TRUE(RemoveFile(run.Path("EPOCH-00000001")).ok());
   EXPECT_EQ(StillNewest(run.dir(), epoch).code(), Code::kNotFound);
@@ -239,15 +237,13 @@ TEST(TakeOver, RemovesWhatElseOtherLivesLeftBehindAndNothingOfItsOwn) {
                                   "EPOCH-00000001", "RUN"));
 }
 
-TEST(TakeOver, IsNotForAnEpochThatIsFencedItself) {
-  TestRun run;
+TEST_P(EpochsOfARun, IsNotForAnEpochThatIsFencedItself) {
   const uint32_t first = run.Claim();
   run.Claim();
   EXPECT_EQ(TakeOver(run.dir(), first, kClaim).status().code(), Code::kFenced);
 }
 
-TEST(PublishParent, IsSaidOncePerEpoch) {
-  TestRun run;
+TEST_P(EpochsOfARun, IsSaidOncePerEpoch) {
   const std::string checkpoint = "step-000000000010.e1.00000001";
   EXPECT_EQ(*ReadParent(run.dir(), 2), std::nullopt);
   ASSERT_TRUE(PublishParent(run.dir(), 2, checkpoint).ok());

@@ -36,7 +36,7 @@ class StrikesTest : public ::testing::Test {
     return epoch;
   }
   void Note(uint32_t epoch, const std::string& fields) {
-    ASSERT_TRUE(run.dir().Journal("{\"epoch\":" + std::to_string(epoch) + "," + fields + "}").ok());
+    ASSERT_TRUE(run.dir().Journal(epoch, "{\"epoch\":" + std::to_string(epoch) + "," + fields + "}").ok());
   }
   std::vector<LifeStory> StrikesBefore(uint32_t epoch) {
     const auto strikes = Strikes(run.dir(), run.List(), checkpoint, epoch);

@@ -15,8 +15,10 @@ using ::testing::Pair;
 constexpr const char* kA = "step-000000000010.e1.00000001";
 constexpr const char* kB = "step-000000000020.e1.00000002";
 
-TEST(Tags, NameACheckpointAndCanBeMoved) {
-  TestRun run;
+class Marks : public OnBothTiers {};
+INSTANTIATE_TEST_SUITE_P(, Marks, ::testing::Bool(), TierName);
+
+TEST_P(Marks, NameACheckpointAndCanBeMoved) {
   EXPECT_THAT(*ReadTags(run.dir()), IsEmpty());
   ASSERT_TRUE(SetTag(run.dir(), "best", kA).ok());
   ASSERT_TRUE(SetTag(run.dir(), "v1.0", kA).ok());
@@ -26,16 +28,14 @@ TEST(Tags, NameACheckpointAndCanBeMoved) {
   EXPECT_THAT(*ReadTags(run.dir()), ElementsAre(Pair("v1.0", kA)));
 }
 
-TEST(Tags, ThatAreNoFileNamesAreRefused) {
-  TestRun run;
+TEST_P(Marks, ThatAreNoFileNamesAreRefused) {
   EXPECT_EQ(SetTag(run.dir(), "../RUN", kA).code(), Code::kInvalid);
   EXPECT_EQ(SetTag(run.dir(), "best", "latest").code(), Code::kInvalid);
   EXPECT_EQ(RemoveTag(run.dir(), "../RUN").code(), Code::kInvalid);
   EXPECT_TRUE(run.Has("RUN"));
 }
 
-TEST(Pins, HoldUntilTheyAreTakenAway) {
-  TestRun run;
+TEST_P(Marks, HoldUntilTheyAreTakenAway) {
   ASSERT_TRUE(Pin(run.dir(), kA).ok());
   ASSERT_TRUE(Pin(run.dir(), kA).ok());
   ASSERT_TRUE(Pin(run.dir(), kB).ok());

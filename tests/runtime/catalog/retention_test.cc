@@ -31,6 +31,9 @@ Checkpoint At(uint32_t epoch, int64_t step) {
   return c;
 }
 
+class Pruned : public OnBothTiers {};
+INSTANTIATE_TEST_SUITE_P(, Pruned, ::testing::Bool(), TierName);
+
 TEST(PlanRetention, KeepsTheNewestAndPrunesTheOldestFirst) {
   const Listing listing{{At(1, 40), At(1, 30), At(1, 20), At(1, 10)}, ""};
   EXPECT_THAT(PlanRetention(listing, 1, "", Last(2), {}), ElementsAre("1/10", "1/20"));
@@ -159,8 +162,7 @@ TEST(PlanRetention, AddsWhatEachRuleKeeps) {
       ElementsAre("1/120"));
 }
 
-TEST(PruneCheckpoint, RemovesEverything) {
-  TestRun run;
+TEST_P(Pruned, RemovesEverything) {
   const uint32_t epoch = run.Claim();
   const std::string a = run.Save(epoch, 10), b = run.Save(epoch, 20);
   ASSERT_TRUE(PruneCheckpoint(run.dir(), epoch, a).ok());
@@ -170,8 +172,7 @@ TEST(PruneCheckpoint, RemovesEverything) {
 }
 
 // From the marks on disk to what is left of it.
-TEST(Pruning, LeavesWhatIsTaggedPinnedReadPassedOverOrOfAnotherBranch) {
-  TestRun run;
+TEST_P(Pruned, LeavesWhatIsTaggedPinnedReadPassedOverOrOfAnotherBranch) {
   const uint32_t first = run.Claim();
   std::string saved[7];
   for (int i = 0; i < 7; ++i) saved[i] = run.Save(first, 10 * (i + 1));
@@ -193,8 +194,7 @@ TEST(Pruning, LeavesWhatIsTaggedPinnedReadPassedOverOrOfAnotherBranch) {
   EXPECT_TRUE(run.Has(own));
 }
 
-TEST(PruneCheckpoint, IsFencedOnceAnotherLifeHasClaimed) {
-  TestRun run;
+TEST_P(Pruned, IsFencedOnceAnotherLifeHasClaimed) {
   const uint32_t epoch = run.Claim();
   const std::string a = run.Save(epoch, 10);
   run.Claim();
@@ -202,8 +202,7 @@ TEST(PruneCheckpoint, IsFencedOnceAnotherLifeHasClaimed) {
   EXPECT_TRUE(run.Has(a));
 }
 
-TEST(PruneCheckpoint, GivesTheNameBackWhenAReaderCameMeanwhile) {
-  TestRun run;
+TEST_P(Pruned, GivesTheNameBackWhenAReaderCameMeanwhile) {
   const uint32_t epoch = run.Claim();
   const std::string a = run.Save(epoch, 10);
   {
@@ -251,8 +250,7 @@ TEST(ReadLease, IsRefusedForACheckpointThatIsGone) {
   EXPECT_THAT(*ListDirectory(run.Path("leases")), IsEmpty());
 }
 
-TEST(LeaseWatch, HoldsWhileTheReaderBeatsAndForgetsADeadOne) {
-  TestRun run;
+TEST_P(Pruned, HoldsWhileTheReaderBeatsAndForgetsADeadOne) {
   const uint32_t epoch = run.Claim();
   const std::string a = run.Save(epoch, 10), b = run.Save(epoch, 20);
   auto lease_a = ReadLease::Take(run.dir(), a), lease_b = ReadLease::Take(run.dir(), b);

@@ -55,7 +55,7 @@ TEST(RunDirectory, GivesItsModeToEverythingDurable) {
   TempDir temp;
   const auto dir = RunDirectory::Open(temp / "run", "test", 0640);
   ASSERT_TRUE(dir.ok());
-  ASSERT_TRUE(dir->Journal("{}").ok());
+  ASSERT_TRUE(dir->Journal(1, "{}").ok());
   struct stat st {};
   for (const char* name : {"RUN", "journal.jsonl"}) {
     ASSERT_EQ(stat(dir->PathOf(name).c_str(), &st), 0);
@@ -70,7 +70,7 @@ TEST(Journal, AppendsWholeLinesFromManyWriters) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
-      for (int j = 0; j < 25; ++j) EXPECT_TRUE(run.dir().Journal(R"({"event":"saved"})").ok());
+      for (int j = 0; j < 25; ++j) EXPECT_TRUE(run.dir().Journal(1, R"({"event":"saved"})").ok());
     });
   }
   for (std::thread& thread : threads) thread.join();

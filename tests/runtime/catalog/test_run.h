@@ -1,4 +1,4 @@
-// TestRun: a run in a folder of its own, and small real checkpoints in it.
+// TestRun: a run in a folder of its own, or in a bucket, and small real checkpoints in it.
 #ifndef CAIRN_TESTS_RUNTIME_CATALOG_TEST_RUN_H_
 #define CAIRN_TESTS_RUNTIME_CATALOG_TEST_RUN_H_
 
@@ -15,6 +15,7 @@
 #include "runtime/formats/shard.h"
 #include "runtime/formats/sums.h"
 #include "tests/runtime/temp_dir.h"
+#include "tests/support/memory_store.h"
 
 namespace cairn {
 
@@ -24,11 +25,16 @@ inline Identity Life(const std::string& job, uint32_t restart = 0) {
 
 class TestRun {
  public:
-  TestRun() : dir_(*RunDirectory::Open(temp_ / "run", "test")) {}
+  TestRun() : TestRun("") {}
+  // "" = a new folder.
+  explicit TestRun(const std::string& path)
+      : dir_(*RunDirectory::Open(path.empty() ? temp_ / "run" : path, "test")) {}
 
   const RunDirectory& dir() const { return dir_; }
   std::string Path(const std::string& name) const { return dir_.PathOf(name); }
-  bool Has(const std::string& name) const { return std::filesystem::exists(Path(name)); }
+  bool Has(const std::string& name) const {
+    return FileBytes(Path(name)).ok() || ListDirectory(Path(name)).ok();
+  }
 
   // Claims the next epoch, whoever holds the newest.
   uint32_t Claim() {
@@ -46,13 +52,13 @@ class TestRun {
     const ShardLayout layout = Layout(data_bytes);
     std::string file = layout.header;
     for (uint64_t i = 0; i < data_bytes; ++i) file += static_cast<char>(i * 7 + i / 4096);
-    std::ofstream(attempt->path + "/" + names::Shard(1), std::ios::binary) << file;
+    EXPECT_TRUE(PublishFile(attempt->path + "/" + names::Shard(1), file).ok());
     Sums sums;
     sums.file_bytes = file.size();
     for (uint64_t b = 0; b < BlockCount(file.size()); ++b) {
       sums.blocks.push_back(Hash128Of(std::string_view(file).substr(b * kBlockBytes, kBlockBytes)));
     }
-    std::ofstream(attempt->path + "/" + names::Sums(1), std::ios::binary) << EncodeSums(sums);
+    EXPECT_TRUE(PublishFile(attempt->path + "/" + names::Sums(1), EncodeSums(sums)).ok());
     index_ = Index();
     index_.world_size = 1;
     index_.files = {{1, file.size(), sums.Root()}};
@@ -108,12 +114,10 @@ class TestRun {
   }
 
   void FlipByte(const std::string& file, uint64_t offset) const {
-    std::fstream f(Path(file), std::ios::in | std::ios::out | std::ios::binary);
-    f.seekg(static_cast<std::streamoff>(offset));
-    const int byte = f.get();
-    f.seekp(static_cast<std::streamoff>(offset));
-    f.put(static_cast<char>(byte ^ 1));
-    EXPECT_TRUE(f.good()) << file;
+    auto content = ReadAll(Path(file), 1 << 30);
+    ASSERT_TRUE(content.ok()) << content.status().message();
+    content->at(offset) ^= 1;
+    EXPECT_TRUE(OverwriteFile(Path(file), *content).ok());
   }
 
  private:
@@ -126,6 +130,20 @@ class TestRun {
   RunDirectory dir_;
   Index index_;  // of the last attempt
 };
+
+// A run in a folder, and one in a bucket.
+class OnBothTiers : public ::testing::TestWithParam<bool> {
+ protected:
+  bool in_bucket() const { return GetParam(); }
+
+  const std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>();
+  const StoreInUse in_use_{store_};
+  TestRun run{in_bucket() ? "s3://bucket/a/run" : ""};
+};
+
+inline std::string TierName(const ::testing::TestParamInfo<bool>& info) {
+  return info.param ? "Bucket" : "Folder";
+}
 
 }  // namespace cairn
 

@@ -13,8 +13,10 @@ using ::testing::IsEmpty;
 
 constexpr uint64_t kDataBytes = (9 << 20) + 5;  // with its header, three blocks
 
-TEST(Verify, ReadsEveryByteOfAGoodCheckpoint) {
-  TestRun run;
+class Verified : public OnBothTiers {};
+INSTANTIATE_TEST_SUITE_P(, Verified, ::testing::Bool(), TierName);
+
+TEST_P(Verified, ReadsEveryByteOfAGoodCheckpoint) {
   const std::string name = run.Save(run.Claim(), 10, "", kDataBytes);
   uint64_t last_done = 0;
   VerifyOptions options;
@@ -31,8 +33,7 @@ TEST(Verify, ReadsEveryByteOfAGoodCheckpoint) {
   EXPECT_EQ(last_done, 4096 + kDataBytes);
 }
 
-TEST(Verify, NamesTheBlockOfAFlippedByte) {
-  TestRun run;
+TEST_P(Verified, NamesTheBlockOfAFlippedByte) {
   const std::string name = run.Save(run.Claim(), 10, "", kDataBytes);
   run.FlipByte(name + "/" + names::Shard(1), (4 << 20) + 17);
   run.FlipByte(name + "/" + names::Shard(1), 4096 + kDataBytes - 1);

@@ -18,6 +18,7 @@ TEST(Names, AreSpelledAsTheDesignSays) {
             "leases/step-000000001200.e7.1f00c2d9.00000001");
   EXPECT_EQ(Removed(9, "step-000000001200.e7.1f00c2d9"), "removed-e9-step-000000001200.e7.1f00c2d9");
   EXPECT_EQ(StagingFolder({"00112233445566aa", 3}), ".staging-00112233445566aa-3");
+  EXPECT_EQ(JournalPart({7, 12}), "journal-00000007-00012.jsonl");
 }
 
 TEST(Names, AreParsedBack) {
@@ -34,6 +35,8 @@ TEST(Names, AreParsedBack) {
   EXPECT_EQ(ParseRemoved("removed-e9-step-000000001200.e7.1f00c2d9"), (Removal{9, attempt}));
   EXPECT_EQ(ParseStagingFolder(".staging-00112233445566aa-3"), (Staging{"00112233445566aa", 3}));
   EXPECT_EQ(ParseStagingFolder(".staging-00112233445566aa-0"), (Staging{"00112233445566aa", 0}));
+  EXPECT_EQ(ParseJournalPart("journal-00000007-00012.jsonl"), (JournalLines{7, 12}));
+  EXPECT_EQ(ParseJournalPart("journal-4294967295-123456.jsonl"), (JournalLines{4294967295, 123456}));
 }
 
 TEST(Names, OfOtherFormsAreNotOurs) {
@@ -67,6 +70,12 @@ TEST(Names, OfOtherFormsAreNotOurs) {
         ".staging-00112233445566aa-03", ".staging-00112233445566AA-3", ".staging-00112233445566a-3",
         ".staging--3", ".staging-00112233445566aa-4294967296", ".staging-00112233445566aa-3.tmp"}) {
     EXPECT_FALSE(ParseStagingFolder(name)) << name;
+  }
+  for (const char* name :
+       {"journal.jsonl", "journal-00000007.jsonl", "journal-00000007-00000.jsonl",
+        "journal-00000000-00001.jsonl", "journal-7-00001.jsonl", "journal-00000007-1.jsonl",
+        "journal-00000007-00001.jsonl~", "journal-00000007-00001-00001.jsonl"}) {
+    EXPECT_FALSE(ParseJournalPart(name)) << name;
   }
 }
 
