@@ -1,7 +1,5 @@
 #include "runtime/session/rescue.h"
 
-#include <unistd.h>
-
 #include <span>
 #include <string>
 
@@ -31,8 +29,8 @@ Result<MemberRecord> Write(const RescueSource& source, const Order& order, const
   CAIRN_ASSIGN_OR_RETURN(record.shards, Drain(*adopted.slot, images, options, control));
   if (adopted.sidecar.state == SlotState::kHashed && ContentOf(record.shards) != adopted.sidecar.content) {
     for (const ShardRecord& shard : record.shards) {
-      unlink((order.path + "/" + names::Shard(shard.number)).c_str());
-      unlink((order.path + "/" + names::Sums(shard.number)).c_str());
+      (void)RemoveFile(order.path + "/" + names::Shard(shard.number));
+      (void)RemoveFile(order.path + "/" + names::Sums(shard.number));
     }
     return Status(Code::kDamage, "the images of rank " + std::to_string(source.rank) + " in " +
                                      source.folder + " are not what was saved: their checksum differs");

@@ -5,7 +5,7 @@
 //   2. write all images out of their mappings (block_writer.h)
 //   3. make the shards durable, with their checksums (shard_file.h)
 //   4. mark the slot HASHED
-// A failure removes this rank's files.
+// Where the attempt lies in a bucket, 1 to 3 are uploads (shard_upload.h). A failure removes this rank's files.
 //
 // Step 2 gives way to the program: it runs on a thread of low priority, and no faster than `bytes_per_second`.
 // That ends the moment that somebody hurries the drain: the thread stops at the next block, and the caller's own

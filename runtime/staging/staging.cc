@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/io/stores.h"
 #include "runtime/staging/ipc_removal.h"
 #include "runtime/staging/memory_slot.h"
 
@@ -86,6 +87,9 @@ class SlotMaker {
   Result<Slots> WritingThrough(std::string* cost) const {
     if (options_.write_through.run_directory.empty())
       return Status(Code::kUnavailable, "there is nothing to write through to");
+    if (IsObjectPath(options_.write_through.run_directory))
+      return Status(Code::kUnavailable, options_.write_through.run_directory +
+                                            " takes images from memory only, other than a directory");
     if (!IsInStretches(plan_))
       return Status(Code::kUnavailable,
                     "its files cannot be written piece after piece without memory for them");

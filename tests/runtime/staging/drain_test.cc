@@ -19,8 +19,10 @@
 
 #include "runtime/formats/names.h"
 #include "runtime/formats/sums.h"
+#include "runtime/io/file.h"
 #include "runtime/io/pwrite_engine.h"
 #include "tests/runtime/staging/ranks.h"
+#include "tests/support/memory_store.h"
 
 namespace cairn {
 namespace {
@@ -67,6 +69,29 @@ std::vector<std::string> Names(const std::string& dir) {
 
 constexpr uint64_t kMiB = 1 << 20;
 
+// Checks shards and sums in `folder`, of either tier.
+void CheckDrained(const Staged& staged, const std::vector<ShardRecord>& records, const std::string& folder) {
+  ASSERT_EQ(records.size(), staged.plan.images.size());
+  for (size_t i = 0; i < records.size(); ++i) {
+    const std::string content = staged.Content(i);
+    const auto number = static_cast<uint32_t>(i + 1);
+    ASSERT_EQ(*ReadAll(folder + "/" + names::Shard(number), 1 << 30), content);
+    const auto sums = DecodeSums(*ReadAll(folder + "/" + names::Sums(number), 1 << 20));
+    ASSERT_TRUE(sums.ok()) << sums.status().message();
+    // The sums, by xxHash itself.
+    size_t block = 0;
+    for (size_t at = 0; at < content.size(); at += 4 * kMiB, ++block) {
+      XXH128_canonical_t expected;
+      XXH128_canonicalFromHash(
+          &expected, XXH3_128bits(content.data() + at, std::min<size_t>(4 * kMiB, content.size() - at)));
+      ASSERT_LT(block, sums->blocks.size());
+      EXPECT_EQ(std::memcmp(sums->blocks[block].bytes.data(), expected.digest, 16), 0);
+    }
+    EXPECT_EQ(block, sums->blocks.size());
+    EXPECT_EQ(records[i], (ShardRecord{number, content.size(), sums->Root()}));
+  }
+}
+
 TEST(Drain, WritesEachImageAsItIsWithTheSumsOfItsBlocks) {
   for (const auto& [direct, writer] : {std::pair{true, Writer::kAuto}, std::pair{false, Writer::kAuto},
                                        std::pair{true, Writer::kPwrite}, std::pair{false, Writer::kPwrite}}) {
@@ -79,25 +104,7 @@ TEST(Drain, WritesEachImageAsItIsWithTheSumsOfItsBlocks) {
                                 .make_engine = [w = writer] { return MakeWriteEngine(w); }},
                                control);
     ASSERT_TRUE(records.ok()) << records.status().message();
-    ASSERT_EQ(records->size(), 3u);
-    for (size_t i = 0; i < 3; ++i) {
-      const std::string content = staged.Content(i);
-      ASSERT_EQ(ReadWholeFile(dir.path() + "/" + names::Shard(static_cast<uint32_t>(i + 1))), content);
-      const auto sums =
-          DecodeSums(ReadWholeFile(dir.path() + "/" + names::Sums(static_cast<uint32_t>(i + 1))));
-      ASSERT_TRUE(sums.ok()) << sums.status().message();
-      // The sums, by xxHash itself.
-      size_t block = 0;
-      for (size_t at = 0; at < content.size(); at += 4 * kMiB, ++block) {
-        XXH128_canonical_t expected;
-        XXH128_canonicalFromHash(
-            &expected, XXH3_128bits(content.data() + at, std::min<size_t>(4 * kMiB, content.size() - at)));
-        ASSERT_LT(block, sums->blocks.size());
-        EXPECT_EQ(std::memcmp(sums->blocks[block].bytes.data(), expected.digest, 16), 0);
-      }
-      EXPECT_EQ(block, sums->blocks.size());
-      EXPECT_EQ((*records)[i], (ShardRecord{static_cast<uint32_t>(i + 1), content.size(), sums->Root()}));
-    }
+    CheckDrained(staged, *records, dir.path());
     EXPECT_EQ(control.bytes_written(), 13 * kMiB + 223);
     EXPECT_EQ(staged.slot->sidecar().state(), SlotState::kHashed);
   }
@@ -341,6 +348,86 @@ TEST(Drain, ReportsAFolderThatItMayNotWriteTo) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+constexpr char kAttempt[] = "s3://bucket/run/step-1";
+
+// Parts that end where blocks end, inside a block, and after several.
+TEST(DrainToABucket, MakesObjectsOfTheSameBytesAsFiles) {
+  for (const uint64_t part_bytes : {4 * kMiB, 5 * kMiB + 1, 300 * kMiB}) {
+    const auto store = std::make_shared<MemoryStore>(part_bytes);
+    const StoreInUse in_use(store);
+    Staged staged({9 * kMiB + 123, 4 * kMiB, 100});
+    DrainControl control;
+    const auto records = Drain(*staged.slot, staged.plan, {.directory = kAttempt}, control);
+    ASSERT_TRUE(records.ok()) << records.status().message();
+    CheckDrained(staged, *records, kAttempt);
+    EXPECT_EQ(store->objects().size(), 6u);
+    EXPECT_TRUE(store->uploads().empty());
+    EXPECT_EQ(control.bytes_written(), 13 * kMiB + 223);
+    EXPECT_EQ(staged.slot->sidecar().state(), SlotState::kHashed);
+  }
+}
+
+TEST(DrainToABucket, LeavesNothingAfterAFaultAtAnyCall) {
+  for (const auto fate : {FaultyStore::Fate::kFail, FaultyStore::Fate::kLoseAnswer}) {
+    for (const std::string call : {"Upload", "Send", "Finish", "Put"}) {
+      const auto memory = std::make_shared<MemoryStore>(kMiB);
+      int calls = 0;
+      const StoreInUse in_use(
+          std::make_shared<FaultyStore>(memory, [&](std::string_view name, const std::string&) {
+            return name == call && ++calls == 2 ? fate : FaultyStore::Fate::kPass;
+          }));
+      Staged staged({3 * kMiB, 2 * kMiB});
+      DrainControl control;
+      const auto records = Drain(*staged.slot, staged.plan, {.directory = kAttempt}, control);
+      EXPECT_EQ(records.status().code(), Code::kUnavailable) << call;
+      EXPECT_TRUE(memory->objects().empty()) << call;
+      EXPECT_TRUE(memory->uploads().empty()) << call;
+      EXPECT_EQ(staged.slot->sidecar().state(), SlotState::kStaged);
+    }
+  }
+}
+
+TEST(DrainToABucket, EndsAtTheNextPartWhenItIsCancelledAndLeavesNothing) {
+  const auto memory = std::make_shared<MemoryStore>(kMiB);
+  DrainControl control;
+  int sent = 0;
+  const StoreInUse in_use(
+      std::make_shared<FaultyStore>(memory, [&](std::string_view name, const std::string&) {
+        if (name == "Send" && ++sent == 2) control.Cancel();
+        return FaultyStore::Fate::kPass;
+      }));
+  Staged staged({9 * kMiB});
+  const auto records = Drain(*staged.slot, staged.plan, {.directory = kAttempt}, control);
+  EXPECT_EQ(records.status().code(), Code::kCancelled);
+  EXPECT_EQ(sent, 2);
+  EXPECT_TRUE(memory->objects().empty());
+  EXPECT_TRUE(memory->uploads().empty());
+}
+
+// At this limit it would take longer than any test may.
+TEST(DrainToABucket, KeepsToTheLimitUntilItIsHurried) {
+  const auto memory = std::make_shared<MemoryStore>(kMiB);
+  DrainControl control;
+  int sent = 0;
+  const StoreInUse in_use(
+      std::make_shared<FaultyStore>(memory, [&](std::string_view name, const std::string&) {
+        if (name == "Send") ++sent;
+        return FaultyStore::Fate::kPass;
+      }));
+  Staged staged({9 * kMiB});
+  std::thread drain([&] {
+    EXPECT_TRUE(
+        Drain(*staged.slot, staged.plan, {.directory = kAttempt, .bytes_per_second = 100}, control).ok());
+  });
+  while (control.bytes_written() < kMiB) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(control.bytes_written(), kMiB);  // the first was free
+  control.Hurry();
+  drain.join();
+  EXPECT_EQ(sent, 9);
+  EXPECT_GT(control.held_back().count(), 0);
 }
 
 }  // namespace
