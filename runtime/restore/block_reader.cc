@@ -1,8 +1,6 @@
 #include "runtime/restore/block_reader.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <thread>
 
 #include "runtime/io/file.h"
+#include "runtime/io/stores.h"
 
 namespace cairn {
 namespace {
@@ -37,6 +36,7 @@ auto RetryWhileUnseen(std::chrono::milliseconds bound, Attempt attempt) {
 
 // What it means that a file named by a valid manifest is not there.
 Status Missing(const std::string& path) {
+  if (IsObjectPath(path)) return {Code::kDamage, path + " is missing"};
   const std::string folder = path.substr(0, path.rfind('/'));
   if (access(folder.c_str(), F_OK) != 0) {
     return {Code::kIo, folder + " cannot be seen on this node: is its file system mounted here?"};
@@ -60,11 +60,11 @@ BlockBuffer::~BlockBuffer() {
   if (data_ != nullptr) munmap(data_, kBlockBytes);
 }
 
-Status BlockReader::Open() {
+Status BlockReader::Open(std::vector<uint64_t> planned) {
   if (!file_.near.empty()) {
     if (auto copy = OpenOnce(file_.near); copy.ok()) near_ = *std::move(copy);
   }
-  if (!near_.valid()) CAIRN_RETURN_IF_ERROR(OpenDurable());
+  if (!near_) CAIRN_RETURN_IF_ERROR(OpenDurable(std::move(planned)));
   if (!has_sums()) return OkStatus();
   Result<Sums> sums = RetryWhileUnseen(options_.attribute_cache_bound, [&] { return ReadSumsOnce(); });
   if (sums.status().code() == Code::kNotFound) return Missing(file_.sums_path);
@@ -72,25 +72,24 @@ Status BlockReader::Open() {
   return OkStatus();
 }
 
-Status BlockReader::OpenDurable() {
-  if (fd_.valid()) return OkStatus();
-  Result<UniqueFd> opened =
-      RetryWhileUnseen(options_.attribute_cache_bound, [&] { return OpenOnce(file_.path); });
+Status BlockReader::OpenDurable(std::vector<uint64_t> planned) {
+  if (durable_) return OkStatus();
+  auto opened = RetryWhileUnseen(options_.attribute_cache_bound, [&] { return OpenOnce(file_.path); });
   if (opened.status().code() == Code::kNotFound) return Missing(file_.path);
-  CAIRN_ASSIGN_OR_RETURN(fd_, std::move(opened));
-  // Enough: asking for blocks ahead (POSIX_FADV_WILLNEED) halves the speed of cold reads.
-  posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  CAIRN_ASSIGN_OR_RETURN(durable_, std::move(opened));
+  durable_->ExpectInOrder();
+  if (IsObjectPath(file_.path)) ahead_.emplace(*durable_, file_.size_bytes, std::move(planned));
   return OkStatus();
 }
 
 // The hash of the block, whose bytes are now in parts_.
-Result<Hash128> BlockReader::ReadParts(const UniqueFd& fd, uint64_t block, const std::string& path) {
+Result<Hash128> BlockReader::ReadParts(const Readable& file, uint64_t block) {
   Hasher128 hash;
   uint64_t at = block * kBlockBytes;
   for (std::span<std::byte> part : parts_) {
     for (; !part.empty(); part = part.subspan(std::min(part.size(), kChunkBytes))) {
       const std::span<std::byte> chunk = part.first(std::min(part.size(), kChunkBytes));
-      CAIRN_RETURN_IF_ERROR(PreadFull(fd.get(), chunk, at, path));
+      CAIRN_RETURN_IF_ERROR(file.Read(at, chunk));
       hash.Update(chunk);
       at += chunk.size();
     }
@@ -98,9 +97,20 @@ Result<Hash128> BlockReader::ReadParts(const UniqueFd& fd, uint64_t block, const
   return hash.Finish();
 }
 
+// The same, of a block that was read ahead.
+Result<Hash128> BlockReader::TakeParts(uint64_t block) {
+  CAIRN_ASSIGN_OR_RETURN(std::span<const std::byte> bytes, ahead_->Take(block));
+  const Hash128 hash = Hash128Of(bytes);
+  for (const std::span<std::byte> part : parts_) {
+    std::copy_n(bytes.begin(), part.size(), part.begin());
+    bytes = bytes.subspan(part.size());
+  }
+  return hash;
+}
+
 // Whether the copy has the block as it must be.
 bool BlockReader::ReadNear(uint64_t block, uint64_t bytes) {
-  const auto found = ReadParts(near_, block, file_.near);
+  const auto found = ReadParts(*near_, block);
   if (!found.ok()) return false;
   stats_.read_bytes += bytes;
   stats_.near_bytes += bytes;
@@ -122,17 +132,18 @@ Result<std::span<const std::byte>> BlockReader::ReadBlock(uint64_t block, std::s
     at = diversion.begin + diversion.to.size();
   }
   parts_.push_back(bytes.subspan(at));
-  if (near_.valid() && ReadNear(block, bytes.size())) {
+  if (near_ && ReadNear(block, bytes.size())) {
     ++stats_.blocks_verified;
     return std::span<const std::byte>(bytes);
   }
-  CAIRN_RETURN_IF_ERROR(OpenDurable());
-  CAIRN_ASSIGN_OR_RETURN(const Hash128 first, ReadParts(fd_, block, file_.path));
+  CAIRN_RETURN_IF_ERROR(OpenDurable({}));
+  CAIRN_ASSIGN_OR_RETURN(const Hash128 first, ahead_ ? TakeParts(block) : ReadParts(*durable_, block));
   stats_.read_bytes += bytes.size();
   if (!has_sums()) return std::span<const std::byte>(bytes);
   if (first != sums_.blocks[block]) {
     const uint64_t offset = block * kBlockBytes;
-    CAIRN_RETURN_IF_ERROR(ReadPastCache(bytes, offset));
+    // From the store itself, so that a page spoilt in this node's memory does not condemn the file.
+    CAIRN_RETURN_IF_ERROR(durable_->ReadAgain(offset, bytes, room.size()));
     stats_.read_bytes += bytes.size();
     ++stats_.blocks_read_twice;
     if (const Hash128 found = Hash128Of(std::span<const std::byte>(bytes)); found != sums_.blocks[block]) {
@@ -148,15 +159,14 @@ Result<std::span<const std::byte>> BlockReader::ReadBlock(uint64_t block, std::s
   return std::span<const std::byte>(bytes);
 }
 
-Result<UniqueFd> BlockReader::OpenOnce(const std::string& path) const {
-  CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDONLY));
-  struct stat st;
-  if (fstat(fd.get(), &st) != 0) return Status::FromErrno(errno, "stat " + path);
-  if (static_cast<uint64_t>(st.st_size) != file_.size_bytes) {
-    return Status(Code::kDamage, path + " has " + std::to_string(st.st_size) + " bytes instead of " +
+Result<std::unique_ptr<Readable>> BlockReader::OpenOnce(const std::string& path) const {
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<Readable> file, Readable::Open(path));
+  CAIRN_ASSIGN_OR_RETURN(const uint64_t bytes, file->Bytes());
+  if (bytes != file_.size_bytes) {
+    return Status(Code::kDamage, path + " has " + std::to_string(bytes) + " bytes instead of " +
                                      std::to_string(file_.size_bytes));
   }
-  return fd;
+  return file;
 }
 
 Result<Sums> BlockReader::ReadSumsOnce() {
@@ -170,10 +180,7 @@ Result<Sums> BlockReader::ReadSumsOnce() {
 }
 
 Result<Sums> BlockReader::ReadSums(bool past_cache) {
-  if (past_cache) {
-    CAIRN_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(file_.sums_path, O_RDONLY));
-    posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
-  }
+  if (past_cache) DropCached(file_.sums_path);
   CAIRN_ASSIGN_OR_RETURN(const std::string bytes,
                          ReadAll(file_.sums_path, EncodedSumsBytes(file_.size_bytes)));
   Result<Sums> sums = DecodeSums(bytes);
@@ -183,17 +190,6 @@ Result<Sums> BlockReader::ReadSums(bool past_cache) {
                                      sums->Root().ToHex() + ", the index says " + file_.sums_root.ToHex());
   }
   return sums;
-}
-
-// From the store itself if the file system lets us, so that a page spoilt in this node's memory does not condemn the file.
-Status BlockReader::ReadPastCache(std::span<std::byte> bytes, uint64_t offset) {
-  if (Result<UniqueFd> direct = OpenFile(file_.path, O_RDONLY | O_DIRECT); direct.ok()) {
-    // The room is a whole block: the last one is asked for in full and comes short.
-    const ssize_t n = pread(direct->get(), bytes.data(), kBlockBytes, static_cast<off_t>(offset));
-    if (n == static_cast<ssize_t>(bytes.size())) return OkStatus();
-  }
-  posix_fadvise(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes.size()), POSIX_FADV_DONTNEED);
-  return PreadFull(fd_.get(), bytes, offset, file_.path);
 }
 
 }  // namespace cairn

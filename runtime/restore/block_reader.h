@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,7 +13,8 @@
 
 #include "planner/base/status.h"
 #include "runtime/formats/sums.h"
-#include "runtime/io/fd.h"
+#include "runtime/io/readable.h"
+#include "runtime/restore/read_ahead.h"
 #include "runtime/restore/reader.h"
 
 namespace cairn {
@@ -43,8 +46,9 @@ class BlockReader {
   BlockReader(const SourceFile& file, const LoadOptions& options, LoadStats& stats)
       : file_(file), options_(options), stats_(stats) {}
 
-  // Opens the file, and its sums if it has any; errors as ExecuteLoad.
-  Status Open();
+  // Opens the file, and its sums if it has any; errors as ExecuteLoad. `planned`: the blocks that will be read, in this order; of an object they are
+  // read ahead.
+  Status Open(std::vector<uint64_t> planned);
 
   // The bytes of a block: in `room` (of a whole block, aligned for O_DIRECT), each where it lies in the block, and those of `diversions`
   // where these say (in order, disjoint, inside the block). kInternal when the file has no such block.
@@ -53,19 +57,21 @@ class BlockReader {
 
  private:
   bool has_sums() const { return !file_.sums_path.empty(); }
-  Status OpenDurable();
-  Result<UniqueFd> OpenOnce(const std::string& path) const;
-  Result<Hash128> ReadParts(const UniqueFd& fd, uint64_t block, const std::string& path);
+  Status OpenDurable(std::vector<uint64_t> planned);
+  Result<std::unique_ptr<Readable>> OpenOnce(const std::string& path) const;
+  Result<Hash128> ReadParts(const Readable& file, uint64_t block);
+  Result<Hash128> TakeParts(uint64_t block);
   bool ReadNear(uint64_t block, uint64_t bytes);
   Result<Sums> ReadSumsOnce();
   Result<Sums> ReadSums(bool past_cache);
-  Status ReadPastCache(std::span<std::byte> bytes, uint64_t offset);
 
   const SourceFile& file_;
   const LoadOptions& options_;
   LoadStats& stats_;
-  UniqueFd near_;  // the copy; invalid: there is none
-  UniqueFd fd_;    // where there is a copy: opened when one of its blocks is not what it must be
+  std::unique_ptr<Readable> near_;  // the copy; null: there is none
+  std::unique_ptr<Readable>
+      durable_;  // where there is a copy: opened when one of its blocks is not what it must be
+  std::optional<ReadAhead> ahead_;  // of an object; goes before it
   Sums sums_;
   std::vector<std::span<std::byte>> parts_;  // of the block that is being read, in its order
 };

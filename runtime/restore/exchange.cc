@@ -191,7 +191,10 @@ class Exchange {
       if (read.file >= files_.size()) return {Code::kInternal, "the exchange plan reads an unknown file"};
       if (i == 0 || reads[i - 1]->file != read.file) {
         reader.emplace(files_[read.file], options_, stats_);
-        CAIRN_RETURN_IF_ERROR(reader->Open());
+        std::vector<uint64_t> blocks;
+        for (size_t j = i; j < reads.size() && reads[j]->file == read.file; ++j)
+          blocks.push_back(reads[j]->block);
+        CAIRN_RETURN_IF_ERROR(reader->Open(std::move(blocks)));
       }
       CAIRN_RETURN_IF_ERROR(links_.breaker->status());
       CAIRN_ASSIGN_OR_RETURN(const bool share, Shares(read));

@@ -36,33 +36,40 @@ Result<std::vector<WindowedCopy>> PrepareCopies(std::span<const ReadRange> range
   return copies;
 }
 
+// The blocks that the ranges of one file touch, in their order.
+Result<std::vector<uint64_t>> BlocksOf(const SourceFile& file, std::span<const ReadRange> ranges) {
+  std::vector<uint64_t> blocks;
+  for (const ReadRange& range : ranges) {
+    const uint64_t end = range.offset + range.bytes;
+    if (end > file.size_bytes) {
+      return Status(Code::kInternal, "the load plan reads " + file.path + " up to byte " +
+                                         std::to_string(end) + " of " + std::to_string(file.size_bytes));
+    }
+    const uint64_t next = blocks.empty() ? 0 : blocks.back() + 1;
+    for (uint64_t block = std::max(next, range.offset / kBlockBytes); block * kBlockBytes < end; ++block)
+      blocks.push_back(block);
+  }
+  return blocks;
+}
+
 Status LoadFile(const SourceFile& file, std::span<const ReadRange> ranges,
                 const std::vector<Destination>& destinations, const LoadOptions& options, BlockBuffer& buffer,
                 LoadStats& stats) {
   CAIRN_ASSIGN_OR_RETURN(std::vector<WindowedCopy> copies, PrepareCopies(ranges, destinations));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<uint64_t> blocks, BlocksOf(file, ranges));
   BlockReader reader(file, options, stats);
-  CAIRN_RETURN_IF_ERROR(reader.Open());
+  CAIRN_RETURN_IF_ERROR(reader.Open(blocks));
   size_t begun = 0;                    // copies before this one have begun
   std::vector<WindowedCopy*> running;  // begun and not done
-  uint64_t next_block = 0;
-  for (const ReadRange& range : ranges) {
-    const uint64_t end = range.offset + range.bytes;
-    if (end > file.size_bytes) {
-      return {Code::kInternal, "the load plan reads " + file.path + " up to byte " + std::to_string(end) +
-                                   " of " + std::to_string(file.size_bytes)};
-    }
-    for (uint64_t block = std::max(next_block, range.offset / kBlockBytes); block * kBlockBytes < end;
-         ++block) {
-      CAIRN_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, reader.ReadBlock(block, buffer.room()));
-      const uint64_t begin = block * kBlockBytes;
-      while (begun < copies.size() && copies[begun].next_position() < begin + bytes.size())
-        running.push_back(&copies[begun++]);
-      std::erase_if(running, [&](WindowedCopy* copy) {
-        copy->Feed(bytes.data(), begin, begin + bytes.size());
-        return copy->done();
-      });
-      next_block = block + 1;
-    }
+  for (const uint64_t block : blocks) {
+    CAIRN_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, reader.ReadBlock(block, buffer.room()));
+    const uint64_t begin = block * kBlockBytes;
+    while (begun < copies.size() && copies[begun].next_position() < begin + bytes.size())
+      running.push_back(&copies[begun++]);
+    std::erase_if(running, [&](WindowedCopy* copy) {
+      copy->Feed(bytes.data(), begin, begin + bytes.size());
+      return copy->done();
+    });
   }
   if (begun < copies.size() || !running.empty()) {
     return {Code::kInternal, "the load plan copies from parts of " + file.path + " that it does not read"};

@@ -11,6 +11,7 @@
 #include "runtime/formats/sums.h"
 #include "tests/runtime/restore/meeting.h"
 #include "tests/runtime/staging/ranks.h"
+#include "tests/support/memory_store.h"
 
 namespace cairn {
 namespace {
@@ -42,7 +43,9 @@ TEST(Exchange, BringsAnyLayoutIntoAnyOther) {
     TempDir dir;
     const std::vector<ArraySpec> arrays = RandomArrays(random);
     const Layout from = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 5)));
-    const auto index = SaveLayout(random, from, {.setting = "none", .job = "1", .node = "n1"}, dir.path());
+    const StoreInUse in_use(std::make_shared<MemoryStore>());
+    const std::string where = i % 5 == 0 ? "s3://bucket/run" : dir.path();
+    const auto index = SaveLayout(random, from, {.setting = "none", .job = "1", .node = "n1"}, where);
     ASSERT_TRUE(index.ok()) << index.status().message();
     const Layout to = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 5)));
     Meeting ranks(to.world_size);
@@ -54,7 +57,7 @@ TEST(Exchange, BringsAnyLayoutIntoAnyOther) {
     for (uint32_t r = 0; r < to.world_size; ++r) {
       memory.push_back(std::make_unique<RankMemory>(random, to, r));
       loads.push_back(std::async(std::launch::async, [&, r, destinations = memory[r]->destinations()] {
-        return LoadRank(index->saved, SourceFiles(*index, dir.path()), to, r, destinations, ranks.LinksOf(r),
+        return LoadRank(index->saved, SourceFiles(*index, where), to, r, destinations, ranks.LinksOf(r),
                         options);
       }));
     }

@@ -14,6 +14,7 @@
 #include "runtime/formats/names.h"
 #include "runtime/formats/sums.h"
 #include "tests/runtime/staging/ranks.h"
+#include "tests/support/memory_store.h"
 
 namespace cairn {
 namespace {
@@ -46,6 +47,27 @@ TEST(Reader, BringsAnyLayoutIntoAnyOther) {
     for (uint32_t rank = 0; rank < to.world_size; ++rank) {
       RankMemory memory(random, to, rank);
       const auto stats = LoadRank(*index, dir.path(), to, rank, memory);
+      ASSERT_TRUE(stats.ok()) << stats.status().message();
+      memory.Check();
+      ASSERT_FALSE(::testing::Test::HasFailure()) << "round " << i << ", rank " << rank;
+    }
+  }
+}
+
+TEST(Reader, BringsAnyLayoutIntoAnyOtherByWayOfABucket) {
+  Random random(12);
+  for (int i = 0; i < 20; ++i) {
+    const StoreInUse in_use(std::make_shared<MemoryStore>(1000));
+    const std::vector<ArraySpec> arrays = RandomArrays(random);
+    const Result<Layout> from =
+        FindRules(RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 5))));
+    ASSERT_TRUE(from.ok());
+    const auto index = SaveLayout(random, *from, {.setting = "none"}, "s3://bucket/run/step-1");
+    ASSERT_TRUE(index.ok()) << index.status().message();
+    const Layout to = RandomLayout(random, arrays, static_cast<uint32_t>(Uniform(random, 1, 5)));
+    for (uint32_t rank = 0; rank < to.world_size; ++rank) {
+      RankMemory memory(random, to, rank);
+      const auto stats = LoadRank(*index, "s3://bucket/run/step-1", to, rank, memory);
       ASSERT_TRUE(stats.ok()) << stats.status().message();
       memory.Check();
       ASSERT_FALSE(::testing::Test::HasFailure()) << "round " << i << ", rank " << rank;
@@ -164,6 +186,44 @@ TEST(Reader, NamesFileBlockAndOffsetOfEveryFlippedBitThatItReads) {
   const auto other = saved.Load(1, memory);
   EXPECT_EQ(other.status().code(), Code::kDamage);
   EXPECT_THAT(other.status().message(), HasSubstr("block 1 (3809792 bytes at offset 4194304)"));
+}
+
+TEST(Reader, OfObjectsReadsAgainWhatDiffersAndNamesWhatDiffersTwice) {
+  const TwoBlocks saved;
+  const auto store = std::make_shared<MemoryStore>();
+  for (const auto& entry : std::filesystem::directory_iterator(saved.dir.path()))
+    ASSERT_TRUE(store->Put("run/" + entry.path().filename().string(), ReadWholeFile(entry.path())).ok());
+  const std::string shard = "run/" + names::Shard(2);
+  int reads = 0;
+  const StoreInUse in_use(
+      std::make_shared<FaultyStore>(store, [&](std::string_view call, const std::string& key) {
+        if (call == "Read" && key == shard && ++reads == 2) store->Flip(shard, 5000);
+        return FaultyStore::Fate::kPass;
+      }));
+  const auto load = [&]() -> Result<LoadStats> {
+    std::vector<double> memory(500 * 4000, -1);
+    CAIRN_ASSIGN_OR_RETURN(const LoadPlan plan, PlanLoad(saved.index.saved, {{0, TwoBlocks::Rows(0)}}));
+    const std::vector<Destination> to = {
+        {reinterpret_cast<std::byte*>(memory.data()), TwoBlocks::Rows(0), {32000, 8}, 8}};
+    CAIRN_ASSIGN_OR_RETURN(const LoadStats stats,
+                           ExecuteLoad(plan, SourceFiles(saved.index, "s3://bucket/run"), to, kNoWaiting));
+    for (int64_t i = 0; i < 500 * 4000; ++i)
+      EXPECT_EQ(memory[static_cast<size_t>(i)], TwoBlocks::Value(i / 4000, i % 4000));
+    return stats;
+  };
+  store->Flip(shard, 5000);  // until the second read
+  const auto once = load();
+  ASSERT_TRUE(once.ok()) << once.status().message();
+  EXPECT_EQ(once->blocks_read_twice, 1u);
+  EXPECT_EQ(once->blocks_verified, 4u);
+  store->Flip(shard, 5000);  // for good
+  const auto twice = load();
+  EXPECT_EQ(twice.status().code(), Code::kDamage);
+  EXPECT_THAT(twice.status().message(),
+              HasSubstr("s3://bucket/" + shard + ": block 0 (4194304 bytes at offset 0)"));
+  store->Flip(shard, 5000);
+  ASSERT_TRUE(store->Remove({&shard, 1}).ok());
+  EXPECT_EQ(load().status().message(), "s3://bucket/" + shard + " is missing");
 }
 
 TEST(Reader, FindsEveryFlippedBitOfTheSums) {
