@@ -11,6 +11,7 @@
 #include "runtime/command/doctor.h"
 #include "runtime/io/file.h"
 #include "runtime/io/random.h"
+#include "runtime/io/stores.h"
 #include "runtime/staging/ipc_removal.h"
 #include "runtime/staging/memory_room.h"
 #include "runtime/staging/mount_table.h"
@@ -100,9 +101,28 @@ Check CheckRemoveIpc(const std::string& root) {
           "it, too)"};
 }
 
+Status TryObjectCalls(const std::string& path) {
+  CAIRN_RETURN_IF_ERROR(CreateExclusive(path, "cairn"));
+  const Status again = CreateExclusive(path, "other");
+  const Result<std::string> found = ReadAll(path, 5);
+  CAIRN_RETURN_IF_ERROR(RemoveFile(path));
+  CAIRN_RETURN_IF_ERROR(found.status());
+  if (again.code() == Code::kExists && *found == "cairn") return OkStatus();
+  return {Code::kIo, "an object was made anew though it was there"};
+}
+
+Check CheckBucket(const std::string& dir) {
+  const Status tried = TryObjectCalls(dir + "/.cairn-doctor-" + RandomHex(8));
+  if (tried.ok())
+    return {"directory", Finding::kGood, dir + ": put, put only what is new, read and remove work", ""};
+  return {"directory", Finding::kProblem, dir + " cannot hold checkpoints: " + tried.message(),
+          "see docs/s3.md for endpoint, region and credentials"};
+}
+
 }  // namespace
 
 std::vector<Check> CheckDirectory(const std::string& dir) {
+  if (IsObjectPath(dir)) return {CheckBucket(dir)};
   std::error_code error;
   fs::path path = fs::absolute(dir, error).lexically_normal();
   if (!path.has_filename() && path.has_parent_path()) path = path.parent_path();

@@ -1,10 +1,7 @@
 #include "runtime/control/control_client.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <deque>
@@ -17,6 +14,7 @@
 #include "runtime/control/frame.h"
 #include "runtime/control/handshake.h"
 #include "runtime/control/socket.h"
+#include "runtime/io/file.h"
 
 namespace cairn {
 namespace {
@@ -82,46 +80,27 @@ Status WriteControlFile(const std::string& dir, const ControlPoint& point) {
                                 {"control_key", point.control_key.Hex()}}
                                .dump(-1, ' ', false, json::error_handler_t::replace) +
                            "\n";
-  const std::string path = ControlPath(dir), fresh = path + "." + Secret::Random().Hex().substr(0, 16);
-  const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return Status::FromErrno(errno, "create " + fresh);
-  const ssize_t n = write(fd, text.data(), text.size());
-  Status status = n == static_cast<ssize_t>(text.size())
-                      ? OkStatus()
-                      : Status::FromErrno(n < 0 ? errno : ENOSPC, "write " + fresh);
-  if (close(fd) != 0 && status.ok()) status = Status::FromErrno(errno, "close " + fresh);
-  if (status.ok() && rename(fresh.c_str(), path.c_str()) != 0)
-    status = Status::FromErrno(errno, "rename " + fresh);
-  if (!status.ok()) unlink(fresh.c_str());
-  return status;
+  return PublishFile(ControlPath(dir), text, 0600);
 }
 
 void RemoveControlFile(const std::string& dir, const ControlPoint& point) {
   const Result<ControlPoint> there = ReadControlFile(dir);
   if (there.ok() && there->key == point.key && there->session == point.session &&
       there->rendezvous == point.rendezvous) {
-    unlink(ControlPath(dir).c_str());
+    (void)RemoveFile(ControlPath(dir));
   }
 }
 
 Result<ControlPoint> ReadControlFile(const std::string& dir) {
   const std::string path = ControlPath(dir);
-  // O_NONBLOCK: a FIFO under this name must not hang the reader.
-  const int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) {
-    if (errno == ENOENT)
-      return Status(Code::kNotFound,
-                    "no running session keeps its checkpoints in " + dir + " (there is no " + path + ")");
-    return Status::FromErrno(errno, "open " + path);
+  const Result<std::string> text = ReadAll(path, kMaxControlFileBytes);
+  if (text.status().code() == Code::kNotFound) {
+    return Status(Code::kNotFound,
+                  "no running session keeps its checkpoints in " + dir + " (there is no " + path + ")");
   }
-  std::string text(kMaxControlFileBytes, '\0');
-  const ssize_t n = read(fd, text.data(), text.size());
-  const int error = errno;
-  close(fd);
-  if (n < 0) return Status::FromErrno(error, "read " + path);
-  text.resize(static_cast<size_t>(n));
+  CAIRN_RETURN_IF_ERROR(text.status());
   try {
-    const json j = json::parse(text);
+    const json j = json::parse(*text);
     ControlPoint point{j.at("rendezvous").get<std::string>(),
                        j.at("key").get<std::string>(),
                        j.at("session").get<std::string>(),

@@ -23,7 +23,7 @@ struct ControlPoint {
   Secret control_key;
 };
 
-// <dir>/CONTROL: written to a new file of mode 0600 and renamed into place.
+// <dir>/CONTROL, of mode 0600. In a bucket whoever may read its objects may ask, too.
 Status WriteControlFile(const std::string& dir, const ControlPoint& point);
 // Removes <dir>/CONTROL if it is `point`'s: a life that was overtaken leaves the newer one's in place.
 void RemoveControlFile(const std::string& dir, const ControlPoint& point);

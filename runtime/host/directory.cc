@@ -9,6 +9,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "runtime/io/file.h"
+#include "runtime/io/stores.h"
+
 namespace cairn {
 namespace {
 
@@ -53,9 +56,6 @@ std::string FileName(const std::string& name) {
 Result<std::string> ExpandDirectory(std::string_view text, const StepIdentity& step,
                                     const std::string& base) {
   const std::string quoted = "--checkpoint-dir=" + std::string(text);
-  if (text.starts_with("s3://")) {
-    return Status(Code::kInvalid, quoted + ": this build keeps checkpoints in directories only");
-  }
   std::string out;
   bool names_task = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -72,11 +72,8 @@ Result<std::string> ExpandDirectory(std::string_view text, const StepIdentity& s
   if (out.find('\n') != std::string::npos)
     return Status(Code::kInvalid, quoted + ": a line break is not allowed");
   if (step.array_task && !names_task) out += "/task-" + std::to_string(*step.array_task);
-  fs::path path(out);
-  if (path.is_relative()) path = fs::path(base) / path;
-  std::string normal = path.lexically_normal().string();
-  while (normal.size() > 1 && normal.back() == '/') normal.pop_back();
-  return normal;
+  if (!IsObjectPath(out) && fs::path(out).is_relative()) out = fs::path(base) / out;
+  return AbsolutePath(out);
 }
 
 Result<std::string> ClaimDefaultDirectory(const std::string& submit_dir, const StepIdentity& step,
@@ -101,15 +98,19 @@ Result<std::string> ClaimDefaultDirectory(const std::string& submit_dir, const S
 
 bool DirectoryAllowed(const std::string& dir, std::string_view allowed) {
   if (allowed.empty()) return true;
+  const auto resolve = [](const std::string& path, std::error_code* error) {
+    return IsObjectPath(path) ? fs::path(path).lexically_normal() : fs::weakly_canonical(path, *error);
+  };
   std::error_code error;
-  const fs::path real = fs::weakly_canonical(dir, error);
+  const fs::path real = resolve(dir, &error);
   if (error) return false;
   while (!allowed.empty()) {
-    const size_t colon = std::min(allowed.find(':'), allowed.size());
+    const size_t scheme = IsObjectPath(allowed) ? kObjectScheme.size() : 0;
+    const size_t colon = std::min(allowed.find(':', scheme), allowed.size());
     const std::string entry(allowed.substr(0, colon));
     allowed.remove_prefix(std::min(colon + 1, allowed.size()));
     if (entry.empty()) continue;
-    fs::path root = fs::weakly_canonical(entry, error);
+    fs::path root = resolve(entry, &error);
     if (error) continue;
     if (!root.has_filename()) root = root.parent_path();  // a trailing slash
     if (std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end()) return true;

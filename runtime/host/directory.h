@@ -20,7 +20,8 @@ struct StepIdentity {
 };
 
 // %j job, %A array's job (else the job), %a array's task, %x job's name, %u user, %s step, %% a percent sign. A directory of an array's task
-// without %a gets /task-<a>. `base`: what a relative one is relative to. kInvalid: another letter after %, %a outside an array, s3://.
+// without %a gets /task-<a>. `base`: what a relative one is relative to; s3://bucket/prefix is never relative. kInvalid: another letter after %, %a
+// outside an array.
 Result<std::string> ExpandDirectory(std::string_view text, const StepIdentity& step, const std::string& base);
 
 // The default: <submit_dir>/cairn-<job>/<name>, or <name>-<n> for the n-th step of that name in this life. So a script that runs again from its
@@ -28,7 +29,8 @@ Result<std::string> ExpandDirectory(std::string_view text, const StepIdentity& s
 Result<std::string> ClaimDefaultDirectory(const std::string& submit_dir, const StepIdentity& step,
                                           const std::string& step_name);
 
-// Whether `dir`, its links resolved as far as it exists, lies in or below one of the colon-separated `allowed`. An empty list allows all.
+// Whether `dir`, its links resolved as far as it exists, lies in or below one of the colon-separated `allowed`, which may be s3://bucket/prefix, too.
+// An empty list allows all.
 bool DirectoryAllowed(const std::string& dir, std::string_view allowed);
 
 }  // namespace cairn

@@ -1,7 +1,6 @@
 // The part of the C interface that reads a committed checkpoint, or a foreign state.
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -31,9 +30,7 @@ using cairn::abi::Guard;
 using cairn::abi::Report;
 
 Result<cairn_checkpoint> Open(const std::string& target) {
-  std::error_code error;
-  const std::string path = std::filesystem::absolute(target, error).lexically_normal();
-  if (error) return Status::FromErrno(error.value(), "find " + target);
+  CAIRN_ASSIGN_OR_RETURN(const std::string path, cairn::AbsolutePath(target));
   CAIRN_ASSIGN_OR_RETURN(const std::string format, cairn::ForeignFormat(path));
   if (!format.empty()) {
     CAIRN_ASSIGN_OR_RETURN(auto source, cairn::OpenForeign(format, path));

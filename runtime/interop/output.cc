@@ -4,6 +4,7 @@
 
 #include "runtime/io/file.h"
 #include "runtime/io/random.h"
+#include "runtime/io/stores.h"
 
 namespace cairn {
 
@@ -13,10 +14,14 @@ Result<Output> Output::File(const std::string& path) { return Make(path, false);
 Result<Output> Output::Folder(const std::string& path) { return Make(path, true); }
 
 Result<Output> Output::Make(const std::string& given, bool folder) {
+  if (IsObjectPath(given)) {
+    return Status(Code::kInvalid,
+                  given +
+                      ": this can be made in a directory only; give one, and copy it (`aws s3 "
+                      "sync`, rclone): the names of a run's objects are those of its files");
+  }
+  CAIRN_ASSIGN_OR_RETURN(const fs::path path, AbsolutePath(given));
   std::error_code error;
-  fs::path path = fs::absolute(given, error).lexically_normal();
-  if (error) return Status::FromErrno(error.value(), "find " + given);
-  if (!path.has_filename()) path = path.parent_path();
   const fs::file_status status = fs::symlink_status(path, error);
   if (fs::exists(status)) {
     const bool empty_folder = folder && fs::is_directory(status) && fs::is_empty(path, error) && !error;

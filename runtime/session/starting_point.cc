@@ -45,9 +45,7 @@ Result<Asked> Parse(const std::string& text) {
 
 Result<Origin> Find(const Asked& asked) {
   std::error_code error;
-  fs::path path = fs::absolute(asked.source, error).lexically_normal();
-  if (error) return Status::FromErrno(error.value(), "find " + asked.source);
-  if (!path.has_filename()) path = path.parent_path();  // a trailing slash
+  CAIRN_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(asked.source));
   CAIRN_ASSIGN_OR_RETURN(const std::string format, ForeignFormat(path));
   if (!format.empty()) return Origin{format, path, "", "", asked.only};
   const auto chosen = ChooseCheckpoint(asked.source);
@@ -55,7 +53,7 @@ Result<Origin> Find(const Asked& asked) {
     return Origin{"cairn", chosen->dir.path(), chosen->dir.info().id, chosen->checkpoint.name, asked.only};
   if (fs::is_directory(path, error) && chosen.status().code() == Code::kNotFound &&
       !RunDirectory::OpenExisting(path).ok()) {
-    return Status(Code::kNotFound, path.string() +
+    return Status(Code::kNotFound, path +
                                        " is none of what a run can begin from: another run's directory, a "
                                        "folder of torch.distributed.checkpoint, safetensors files");
   }

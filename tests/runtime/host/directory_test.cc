@@ -43,6 +43,8 @@ TEST(ExpandDirectory, FollowsTheTable) {
       {"/s/run", ArrayTask(), "/s/run/task-5"},
       {"/s/%A/%a", ArrayTask(), "/s/20/5"},
       {"/s/%j", ArrayTask(), "/s/22/task-5"},
+      {"s3://bucket/%u//%x-%j/", Job(), "s3://bucket/me/train-12"},
+      {"s3://bucket/run", ArrayTask(), "s3://bucket/run/task-5"},
   };
   for (const Row& row : rows) {
     const auto dir = ExpandDirectory(row.text, row.step, "/home/me");
@@ -52,7 +54,7 @@ TEST(ExpandDirectory, FollowsTheTable) {
 }
 
 TEST(ExpandDirectory, RefusesWhatItCannotExpand) {
-  for (const char* text : {"/s/%q", "/s/%", "/s/%a", "s3://bucket/prefix", "/s/a\nb"}) {
+  for (const char* text : {"/s/%q", "/s/%", "/s/%a", "/s/a\nb"}) {
     const auto dir = ExpandDirectory(text, Job(), "/");
     EXPECT_EQ(dir.status().code(), Code::kInvalid) << text;
     EXPECT_THAT(dir.status().message(), HasSubstr("--checkpoint-dir=")) << text;
@@ -99,6 +101,13 @@ TEST(DirectoryAllowed, HoldsPathsBelowTheListAndSeesThroughLinks) {
   EXPECT_FALSE(allowed("scratch/../home/me"));
   EXPECT_FALSE(allowed("scratch/link/me"));
   EXPECT_TRUE(DirectoryAllowed("/anywhere", ""));
+  const std::string buckets = "s3://ours/runs/:" + list;
+  EXPECT_TRUE(DirectoryAllowed("s3://ours/runs/me", buckets));
+  EXPECT_FALSE(DirectoryAllowed("s3://ours/other", buckets));
+  EXPECT_FALSE(DirectoryAllowed("s3://ours/runs/../other", buckets));
+  EXPECT_FALSE(DirectoryAllowed("s3://theirs/runs", buckets));
+  EXPECT_TRUE(DirectoryAllowed(root.path / "scratch/me", buckets));
+  EXPECT_FALSE(DirectoryAllowed("s3://ours/runs", list));
 }
 
 }  // namespace
