@@ -106,6 +106,17 @@ Writer ToWriter(const cairn_value& value) {
   }
 }
 
+S3Style ToS3Style(const cairn_value& value) {
+  switch (value.kind) {
+    case CAIRN_VALUE_PATH_STYLE:
+      return S3Style::kPath;
+    case CAIRN_VALUE_VIRTUAL_STYLE:
+      return S3Style::kVirtual;
+    default:
+      return S3Style::kAuto;
+  }
+}
+
 }  // namespace
 
 const SettingInfo& GetSettingInfo(SettingId id) { return kInfos[id]; }
@@ -204,6 +215,12 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.open_within = Nanoseconds(value(kSetting_open_within).number);
   settings.writer = ToWriter(value(kSetting_writer));
   settings.drain_limit = static_cast<uint64_t>(value(kSetting_drain_limit).number);
+  if (value(kSetting_s3_endpoint).kind == CAIRN_VALUE_TEXT)
+    settings.s3_endpoint = row[kSetting_s3_endpoint].text;
+  settings.s3_style = ToS3Style(value(kSetting_s3_style));
+  settings.s3_connections = static_cast<int>(value(kSetting_s3_connections).number);
+  settings.s3_stall = Nanoseconds(value(kSetting_s3_stall).number);
+  settings.s3_deadline = Nanoseconds(value(kSetting_s3_deadline).number);
   settings.rehearse = ToSteps(row[kSetting_rehearse]);
   settings.log = row[kSetting_log].text;
   return settings;

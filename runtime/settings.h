@@ -51,6 +51,7 @@ std::string_view TriggerName(Trigger trigger);  // "preempt", …
 
 enum Match : uint32_t { kMatchStrict = 0, kAllowMissing = 1, kAllowExtra = 2 };  // bits of Settings::match
 enum class Resume { kAuto, kNever, kRequire, kStep };
+enum class S3Style { kAuto, kPath, kVirtual };
 enum class After { kAuto, kRequeue, kWait, kExit };
 
 // One rule of --checkpoint-keep (runtime/settings_value.h); a checkpoint is kept when any of them keeps it.
@@ -103,6 +104,11 @@ struct Settings {
   Nanoseconds save_timeout{};
   Nanoseconds open_within{};
   int copy_threads = 1;
+  std::optional<std::string> s3_endpoint;
+  S3Style s3_style = S3Style::kAuto;
+  int s3_connections = 8;
+  Nanoseconds s3_stall{};
+  Nanoseconds s3_deadline{};
   std::vector<int64_t> rehearse;  // in rising order
   std::string log = "info";
   std::map<std::string, std::string> given;  // the texts that are not the fallbacks, by variable: for people

@@ -40,6 +40,7 @@ static const char* const kForms[] = {
         "real-time signal",
     [CAIRN_TYPE_ATTACH] = "torch or none",
     [CAIRN_TYPE_WRITER] = "auto, io_uring or pwrite",
+    [CAIRN_TYPE_STYLE] = "auto, path or virtual",
     [CAIRN_TYPE_RATE] = "none or bytes a second, for example 500MB/s or 1.5GiB/s (kB, MB, GB, KiB, MiB, GiB)",
     [CAIRN_TYPE_STEPS] = "none, or steps above 0 in rising order, joined by commas, for example 20,25",
     [CAIRN_TYPE_TEXT] = "a text",
@@ -356,6 +357,11 @@ static int ParseByType(enum cairn_setting_type type, const char* value, struct c
       if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
       if (Is(value, "io_uring")) return Set(out, CAIRN_VALUE_IO_URING, 0);
       if (Is(value, "pwrite")) return Set(out, CAIRN_VALUE_PWRITE, 0);
+      return -1;
+    case CAIRN_TYPE_STYLE:
+      if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
+      if (Is(value, "path")) return Set(out, CAIRN_VALUE_PATH_STYLE, 0);
+      if (Is(value, "virtual")) return Set(out, CAIRN_VALUE_VIRTUAL_STYLE, 0);
       return -1;
     case CAIRN_TYPE_RATE:
       return ParseRate(value, out);

@@ -25,6 +25,7 @@
  *             USR1, USR2, HUP, ALRM, URG, WINCH, XCPU, PWR, and real-time ones by number
  *   ATTACH    torch | none
  *   WRITER    auto | io_uring | pwrite
+ *   STYLE     auto | path | virtual
  *   RATE      none | <number>{kB,MB,GB,KiB,MiB,GiB}/s above 0, with or without a fraction
  *   STEPS     none | a comma-separated list of steps, each above 0 and above the one before it
  *   TEXT      any, not empty
@@ -64,6 +65,7 @@ enum cairn_setting_type {
   CAIRN_TYPE_SIGNAL,
   CAIRN_TYPE_ATTACH,
   CAIRN_TYPE_WRITER,
+  CAIRN_TYPE_STYLE,
   CAIRN_TYPE_RATE,
   CAIRN_TYPE_STEPS,
   CAIRN_TYPE_TEXT
@@ -96,6 +98,8 @@ enum cairn_value_kind {
   CAIRN_VALUE_WAIT,
   CAIRN_VALUE_IO_URING,
   CAIRN_VALUE_PWRITE,
+  CAIRN_VALUE_PATH_STYLE,
+  CAIRN_VALUE_VIRTUAL_STYLE,
   CAIRN_VALUE_EXIT,  /* number: the exit code */
   CAIRN_VALUE_TIME,  /* number: nanoseconds */
   CAIRN_VALUE_STEPS, /* number: steps */

@@ -8,6 +8,12 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 # The static one: it is position-independent, and libcairn.so asks a host program's node for as little as it can.
 find_path(URING_INCLUDE_DIR liburing.h REQUIRED)
 find_library(URING_LIBRARY liburing.a REQUIRED)
+# Static ones too. Of libcurl the headers alone: it is opened when a path of s3:// is used.
+find_path(EXPAT_INCLUDE_DIR expat.h REQUIRED)
+find_library(EXPAT_LIBRARY libexpat.a REQUIRED)
+find_path(MD_INCLUDE_DIR md5.h REQUIRED)
+find_library(MD_LIBRARY libmd.a REQUIRED)
+find_path(CURL_INCLUDE_DIR curl/curl.h REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)

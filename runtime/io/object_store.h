@@ -63,8 +63,8 @@ class ObjectStore {
   virtual Result<uint64_t> Bytes(const std::string& key) = 0;
 
   virtual Status Put(const std::string& key, std::string_view bytes) = 0;
-  // kExists when the object is there, with what content ever: after an error whose answer was lost the object is read back, and what is there
-  // decides. Where the server knows no conditional requests, the object is looked for first: then two that put at once may both succeed.
+  // kExists when the object is there, with what content ever. Where an answer was lost, the object that is there tells whether it is this
+  // call's. Where the server knows no conditional requests, the object is looked for first: then two that put at once may both succeed.
   virtual Status PutNew(const std::string& key, std::string_view bytes) = 0;
   // `bytes`: of the whole object, not 0.
   virtual Result<std::unique_ptr<ObjectUpload>> Upload(const std::string& key, uint64_t bytes) = 0;
