@@ -151,8 +151,9 @@ TEST_F(RealServer, KeepsObjectsOfAnyKey) {
 TEST_F(RealServer, SaysNotFoundOfAnObjectAndInvalidOfABucket) {
   EXPECT_EQ(store_->Get("nothing", 10).status().code(), Code::kNotFound);
   EXPECT_EQ(store_->Bytes("nothing").status().code(), Code::kNotFound);
-  config_.bucket = "cairn-no-such-bucket";
-  const auto elsewhere = Open(config_);
+  S3Config other = config_;
+  other.bucket = "cairn-no-such-bucket";
+  const auto elsewhere = Open(other);
   EXPECT_EQ(elsewhere->Get("nothing", 10).status().code(), Code::kInvalid);
   EXPECT_EQ(elsewhere->Bytes("nothing").status().code(), Code::kInvalid);
   EXPECT_EQ(elsewhere->List("").status().code(), Code::kInvalid);
