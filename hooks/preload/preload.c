@@ -33,8 +33,9 @@ static int Forward(int signo) {
     errno = EPERM;
     return -1;
   }
+  const int sent_up = cairn_shield_forward_up(signo);
   cairn_shield_drop();
-  return cairn_shield_forward(signo);
+  return sent_up + cairn_shield_forward(signo);
 }
 
 static void Leave(void) {

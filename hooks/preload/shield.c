@@ -6,7 +6,8 @@
  *      since the last member may have gone, and read the list, in between. None now: the signal acts. Else the process goes on.
  *   3. A member that leaves, or learns that the job was cancelled, drops its lock.
  *   4. If no lock is left it passes the signal on: takes a write lock on byte 1 (only one process passes on), sends the signal to each listed
- *      pid that still is a process of this step, and truncates the file.
+ *      pid that still is a process of this step, and truncates the file. One that ends with the job has passed it on to its own ancestors before
+ *      step 3, and made zeros of their pids; the outermost first, since a shell that waited for it must not go on to its next command.
  *   5. Who has dropped its lock, or passed on, then asks for a write lock on byte 0 and under it unlinks the file, unless pids are in it. Any
  *      member still at work denies it that lock, and will ask for it later. A write lock is no membership (step 2). Who comes to work
  *      meanwhile is refused the read lock, or finds that the file has no name any more, and opens it anew; who hides looks at the name too.
@@ -71,7 +72,7 @@ static int OpenFile(int create) {
   int fd = -1;
   const struct stat info = StatOf(folder_fd);
   if (S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 077) == 0) {
-    fd = openat(folder_fd, file, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
+    fd = openat(folder_fd, file, O_RDWR | O_NOFOLLOW | O_CLOEXEC | (create ? O_CREAT : O_APPEND), 0600);
   } else {
     errno = EPERM;
   }
@@ -168,6 +169,45 @@ static int IsOfThisStep(int32_t pid) {
   free(entry);
   fclose(environment);
   return found;
+}
+
+/* Where the pid stands in the list; -1 = nowhere. */
+static off_t PlaceOf(int fd, int32_t pid) {
+  int32_t listed;
+  for (off_t at = 0; pread(fd, &listed, sizeof listed, at) == sizeof listed; at += (off_t)sizeof listed) {
+    if (listed == pid) return at;
+  }
+  return -1;
+}
+
+/* 0 when it cannot be told. */
+static int32_t ParentOf(int32_t pid) {
+  char path[32], text[512];
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  FILE* stat = fopen(path, "re");
+  if (stat == NULL) return 0;
+  const size_t length = fread(text, 1, sizeof text - 1, stat);
+  fclose(stat);
+  text[length] = '\0';
+  const char* name_end = strrchr(text, ')'); /* the name may hold anything; ") S 4711" follows */
+  return name_end != NULL && strlen(name_end) > 4 ? atoi(name_end + 4) : 0;
+}
+
+enum { kMaxAncestors = 32 };
+
+int cairn_shield_forward_up(int signo) {
+  const int fd = atomic_load(&held_fd);
+  int32_t ancestors[kMaxAncestors];
+  int count = 0, sent = 0;
+  if (fd < 0) return 0;
+  for (int32_t pid = getppid(); pid > 1 && count < kMaxAncestors && IsOfThisStep(pid); pid = ParentOf(pid))
+    ancestors[count++] = pid;
+  while (count > 0) {
+    const int32_t none = 0, pid = ancestors[--count];
+    const off_t place = PlaceOf(fd, pid);
+    if (place >= 0 && pwrite(fd, &none, sizeof none, place) == sizeof none && kill(pid, signo) == 0) ++sent;
+  }
+  return sent;
 }
 
 int cairn_shield_forward(int signo) {

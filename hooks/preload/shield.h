@@ -17,7 +17,8 @@ void cairn_shield_forget(void);
 /* From the handler of a process that is no member: 1 when a member is at work and this process is listed, else 0. Async-signal-safe. */
 int cairn_shield_hide(void);
 
-/* Step 4 of the protocol: the number of processes that signo was sent to. */
+/* Step 4 of the protocol, to the ancestors of a member that still holds its lock, and to all: the number of processes that signo was sent to. */
+int cairn_shield_forward_up(int signo);
 int cairn_shield_forward(int signo);
 
 #endif /* CAIRN_HOOKS_PRELOAD_SHIELD_H_ */

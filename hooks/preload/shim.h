@@ -45,8 +45,9 @@ typedef struct cairn_shim_v1 {
   /* This member is at work no longer: it still takes signals, yet shields nobody. */
   void (*release_shield)(void);
 
-  /* Calls release_shield(), and then, unless another member of this node is at work (that one will do it), sends signo to each process that
-   * is listed in the shield file and clears the list. Returns the number of processes that were sent to. */
+  /* For a member that ends with the job. Sends signo to those of its ancestors that are listed in the shield file; calls release_shield(); and then,
+   * unless another member of this node is at work (that one will do it), sends signo to each process that is left in the list and clears it.
+   * Returns the number of processes that were sent to. */
   int (*forward)(int signo);
 
   /* Acts out a watched signal as the program would have without Cairn: its own handler (in a thread that does not block the signal, the main

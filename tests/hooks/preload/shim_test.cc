@@ -659,6 +659,20 @@ TEST_F(Shim, PassesTheTermOnToAShell) {
   EXPECT_EQ(shell->End(), "signal 15");
 }
 
+TEST_F(Shim, PassesTheTermOnToTheShellThatWaitsForAMemberThoughAnotherOneIsAtWork) {
+  auto other = Member();
+  auto shell = Start({"bash", "-c", "bash -c 'echo ready; " CAIRN_TEST_PUPPET "; echo never'; echo never"});
+  EXPECT_EQ(shell->ReadLine(), "ready");
+  EXPECT_EQ(shell->Ask("member 0"), "0");
+  shell->TermToAll();
+  AwaitShielded(2);
+  EXPECT_EQ(shell->Ask("forward 15"), "2");
+  EXPECT_EQ(shell->End(), "signal 15");
+  EXPECT_EQ(shell->Ask("ping"), "pong");
+  EXPECT_THAT(Shielded(), testing::ElementsAre(0, 0));
+  EXPECT_EQ(other->Ask("forward 15"), "0");
+}
+
 TEST_F(Shim, RunsAShellsTrap) {
   auto shell = Start({"bash", "-c", "trap 'echo trapped; exit 7' TERM; echo ready; read line; echo never"});
   EXPECT_EQ(shell->ReadLine(), "ready");
