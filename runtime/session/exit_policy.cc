@@ -159,6 +159,7 @@ ExitPolicy::Action ExitPolicy::OnRequeued(bool requeued) {
 
 std::string ExitPolicy::WhyNoRequeue() const {
   if (verdict_.cause != Cause::kPreempted && verdict_.cause != Cause::kTimeLimit) return "";
+  if (settings_.after == After::kAuto && after_ != After::kRequeue) return "Slurm requeues batch jobs alone";
   if (after_ != After::kRequeue) return "checkpoint-after is not requeue";
   if (!CanGoOn()) return "the final save is not durable";
   if (!verdict_.may_requeue) return verdict_.why;

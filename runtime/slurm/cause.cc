@@ -13,6 +13,13 @@ std::string WhyStay(const JobRecord& record, bool cancelling_partition) {
   return "";
 }
 
+// Of a job that cannot be requeued: a cancel during the grace time looks the same, but comes earlier.
+bool GraceTimeIsOver(const JobRecord& record, const CauseContext& context) {
+  if (!record.preempt_time || record.state != "COMPLETING") return false;
+  const auto grace = context.partition ? context.partition->grace_time : std::chrono::seconds(0);
+  return record.end_time.value_or(context.now) >= *record.preempt_time + grace.count();
+}
+
 }  // namespace
 
 std::string_view CauseName(Cause cause) {
@@ -34,9 +41,9 @@ CauseReport ClassifyCause(const JobRecord* record, const CauseContext& context) 
     const std::string stay = WhyStay(r, false);
     return {Cause::kTimeLimit, kill, stay.empty(), "the job's time limit is reached" + stay};
   }
-  if (r.state == "PREEMPTED" || (r.preempt_time && r.state == "COMPLETING" && cancelling)) {
-    const std::string stay = WhyStay(r, cancelling);
-    return {Cause::kPreempted, kill, stay.empty(), "the job was preempted" + stay};
+  const std::string stay_preempted = WhyStay(r, cancelling);
+  if (r.state == "PREEMPTED" || (!stay_preempted.empty() && GraceTimeIsOver(r, context))) {
+    return {Cause::kPreempted, kill, stay_preempted.empty(), "the job was preempted" + stay_preempted};
   }
   if (r.state != "RUNNING")
     return {Cause::kCancelled, std::nullopt, false, "the job was cancelled or has ended (" + r.state + ")"};
@@ -47,8 +54,8 @@ CauseReport ClassifyCause(const JobRecord* record, const CauseContext& context) 
       deadline = std::min(deadline.value_or(grace_end), grace_end);
     }
     if (deadline) deadline = std::max(*deadline, context.now);
-    const std::string stay = WhyStay(r, cancelling);
-    return {Cause::kPreempted, deadline, stay.empty(), "the job is being preempted" + stay};
+    return {Cause::kPreempted, deadline, stay_preempted.empty(),
+            "the job is being preempted" + stay_preempted};
   }
   if (r.end_time && *r.end_time - context.now <= context.notice.count()) {
     const std::string stay = WhyStay(r, false);

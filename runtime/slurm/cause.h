@@ -6,8 +6,11 @@
 //   record now                                     cause        deadline
 //   Restarts above ours, NODE_FAIL                 kRequeued    KillWait. Slurm has requeued the job already: nothing to call
 //   Reason=TimeLimit, TIMEOUT                      kTimeLimit   KillWait
-//   PREEMPTED, or PreemptTime and COMPLETING in
-//     a partition with PreemptMode=CANCEL          kPreempted   KillWait
+//   PREEMPTED; or COMPLETING, not before
+//     PreemptTime + GraceTime, of a job that Slurm
+//     cannot requeue (it is no batch job, or has
+//     --no-requeue, or the partition
+//     PreemptMode=CANCEL)                          kPreempted   KillWait
 //   any other state but RUNNING                    kCancelled   none: leave at once. COMPLETING hides a cancel
 //   PreemptTime                                    kPreempted   the earlier of EndTime (unknown without a time limit) and PreemptTime + GraceTime
 //   EndTime within the notice                      kTimeLimit   EndTime

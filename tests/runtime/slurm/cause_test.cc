@@ -56,6 +56,22 @@ const Row kRows[] = {
      "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=1 BatchFlag=1 "
      "PreemptTime=2026-11-30T07:15:50",
      "CANCEL", Cause::kPreempted, kNow + 10, false},
+    {"grace over in an salloc",
+     "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=1 BatchFlag=0 EndTime=2026-11-30T07:16:25 "
+     "PreemptTime=2026-11-30T07:16:00",
+     "REQUEUE", Cause::kPreempted, kNow + 10, false},
+    {"grace over with --no-requeue",
+     "JobId=5 JobState=COMPLETING Reason=None Requeue=0 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:25 "
+     "PreemptTime=2026-11-30T07:16:00",
+     "REQUEUE", Cause::kPreempted, kNow + 10, false},
+    {"cancelled in the grace time of an salloc",
+     "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=1 BatchFlag=0 EndTime=2026-11-30T07:16:24 "
+     "PreemptTime=2026-11-30T07:16:00",
+     "REQUEUE", Cause::kCancelled, std::nullopt, false},
+    {"cancelled in the grace time where PreemptMode=CANCEL",
+     "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=1 BatchFlag=1 EndTime=2026-11-30T07:16:24 "
+     "PreemptTime=2026-11-30T07:16:00",
+     "CANCEL", Cause::kCancelled, std::nullopt, false},
     {"grace over, requeued", "JobId=5 JobState=COMPLETING Reason=None Requeue=1 Restarts=2 BatchFlag=1",
      "REQUEUE", Cause::kRequeued, kNow + 10, false},
     {"scontrol requeue",
