@@ -223,9 +223,14 @@ Status Grow(const Job& job, Nanoseconds patience, bool json) {
 }
 
 Result<Json> AwaitNextLife(const Job& job, bool json) {
-  CAIRN_ASSIGN_OR_RETURN(const JobRecord resized,
-                         AwaitJob(job.id, kSettled, "the job has not been resized",
-                                  [&](const JobRecord& record) { return record.nodes == job.wish.nodes; }));
+  CAIRN_ASSIGN_OR_RETURN(
+      const JobRecord resized,
+      AwaitJob(job.id, kSettled, "the job has not been resized", [&](const JobRecord& record) {
+        return record.nodes == job.wish.nodes || record.state != "RUNNING";
+      }));
+  if (resized.state != "RUNNING")
+    return Status(Code::kUnavailable, "the job was not resized: it is " + resized.state +
+                                          " now; `cairn why " + std::to_string(job.id) + "` says why");
   Say(json, "resized  job " + std::to_string(job.id) + " has " + resized.node_list + " now");
   Json out = {{"nodes", resized.node_list}, {"resumed", false}};
   const auto end = Clock::now() + kNextLife;

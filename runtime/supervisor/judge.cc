@@ -35,10 +35,11 @@ Verdict Judge::Rule(const EndedLife& life) {
   const std::string code = "srun ended with " + Exit(life.exit_code);
   if (end == "resize" && !life.told_to_end) return Restart("resize " + life.story->why);
   if (life.exit_code == 0) return {Kind::kDone, "the program has ended"};
-  if (life.told_to_end) return {Kind::kStop, "told to end"};
+  const bool slurm_ends_it = life.job && life.job->state != "RUNNING";
+  if (life.told_to_end && !slurm_ends_it) return {Kind::kStop, "told to end"};
   if (!life.job) return {Kind::kAskAgain, "Slurm does not say how the job stands"};
   const JobRecord& job = *life.job;
-  if (job.state != "RUNNING") return {Kind::kOver, "the job is " + job.state};
+  if (slurm_ends_it) return {Kind::kOver, "the job is " + job.state};
   if (job.preempt_time) return {Kind::kAskAgain, "the job is preempted, and its grace time runs"};
   if (end == "cancelled" || end == "time limit") return {Kind::kOver, end};
   if (end == "interrupted") return {Kind::kStop, end};

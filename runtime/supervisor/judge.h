@@ -4,7 +4,8 @@
 //   the journal says that it made room for a resize, and
 //     `cairn run` was not told to end                         kRestart
 //   srun ended with 0                                         kDone
-//   `cairn run` was told to end                               kStop
+//   `cairn run` was told to end, and not by Slurm, which tells
+//     all processes of a job that it ends                     kStop
 //   Slurm does not answer                                     kAskAgain
 //   the job is not RUNNING any more (cancelled, requeued,
 //     its limit reached)                                      kOver

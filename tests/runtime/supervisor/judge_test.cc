@@ -62,6 +62,8 @@ TEST(Judge, StopsWhenSomebodyWantsTheEnd) {
   EndedLife completing = Life("rank lost");
   completing.job->state = "COMPLETING";
   EXPECT_EQ(Rule(completing), Kind::kOver);
+  completing.told_to_end = true;  // Slurm tells all processes of a job that it ends
+  EXPECT_EQ(Rule(completing), Kind::kOver);
 }
 
 TEST(Judge, WaitsForTheEndOfAGraceTimeAndForASilentSlurm) {
