@@ -17,14 +17,6 @@ exit \$status
 SCRIPT
 }
 
-# A life begins with a line "start step=S" and makes the steps S + 1 …; the last one ends with step LAST. Prints how many steps were made twice.
-steps_lost() {
-  awk -v last="$1" -F= '
-    / start step=/ { split($3, at, " "); if (lives++) lost += step - at[1]; step = at[1]; next }
-    / step=[0-9]+$/ { if ($3 != step + 1) { print "after step " step " came " $3; bad = 1; exit }; step = $3 }
-    END { if (!bad) print lost + 0; exit bad || step != last }' "$T/heat2d.log"
-}
-
 lives_of() { grep -c ' start step=' "$T/heat2d.log"; }
 starts_at() { grep -oP ' start step=\K\d+' "$T/heat2d.log" | sed -n "$(($1 + 1))p"; }
 ranks_of() { grep -oP ' start .* ranks=\K.*' "$T/heat2d.log" | sed -n "$(($1 + 1))p"; }
@@ -104,6 +96,24 @@ save_is_written() {
   wait_for 20 cluster_is_idle
   job_is "$job" CANCELLED
   [[ $(lives_of) == 1 && $(job_field "$job" NumNodes) == 2 && -z $(committed_step "$T/run") ]]
+}
+
+@test "shrink: a job that is preempted while it saves for a resize is requeued, and cairn resize says that it was not resized" {
+  local job resize status=0 options="$plate --steps 400"
+  job=$(elastic "--nodes=2-4 --export=ALL,$(slow_io 300)" '' '--checkpoint-dir=run --checkpoint-on=request,preempt,end' $options \
+    '--step-ms $((SLURM_RESTART_COUNT ? 0 : 20))')
+  wait_for 30 heat2d_is_past 5
+  as_user cairn resize "$job" 2 >"$BATS_TEST_TMPDIR/resize" 2>&1 3>&- &
+  resize=$!
+  wait_for 20 save_is_written
+  submit high --partition=high --nodes=2 <<<$'#!/bin/bash\nexec sleep 600' >/dev/null
+  wait "$resize" || status=$?
+  ((status == 1))
+  grep -q '^cairn: the job was not resized: it is ' "$BATS_TEST_TMPDIR/resize"
+  lift_hold "$job"
+  ends_well "$job" 400 $options
+  [[ $(lives_of) == 2 && $(ranks_of 1) == 2 && $(job_field "$job" Restarts) == 1 ]]
+  said 'life 0 .* ended: the job is [A-Z]*; '
 }
 
 @test "shrink: nodes that somebody takes away with scontrol cost the steps since the last save, and the job goes on" {

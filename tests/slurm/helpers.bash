@@ -179,6 +179,15 @@ heat2d_hash() { grep -oP ' hash=\K\w+' "$T/heat2d.log" | tail -n 1; }
 # heat2d_start LIFE FIELD: step, nodes or ranks with which a life (0, 1, …) began.
 heat2d_start() { grep -oP "^life=$1 start .*\b$2=\K\S+" "$T/heat2d.log"; }
 
+# steps_lost LAST [LOG]: how many steps were made twice. A life begins with a line "start step=S" and makes the steps S + 1 …; the last one ends
+# with step LAST. Fails when a step is missing.
+steps_lost() {
+  awk -v last="$1" -F= '
+    / start step=/ { split($3, at, " "); if (lives++) lost += step - at[1]; step = at[1]; next }
+    / step=[0-9]+$/ { if ($3 != step + 1) { print "after step " step " came " $3; bad = 1; exit }; step = $3 }
+    END { if (!bad) print lost + 0; exit bad || step != last }' "${2:-$T/heat2d.log}"
+}
+
 # --- The toy --------------------------------------------------------------------------------------------------------------------------
 
 # toy_hash < output of all ranks: the whole array's hash, from the ranks' own.

@@ -123,28 +123,3 @@ SCRIPT
   job_is "$job" COMPLETED
   [[ $(heat2d_hash) == "$(undisturbed_hash $options)" && $(grep -c ' start step=' "$T/heat2d.log") == 1 ]]
 }
-
-# The last one: the partition is as it was at the end of the file.
-@test "a partition without a grace time leaves KillWait: the job saves, and resumes with the same hash" {
-  if [[ -z ${CAIRN_TEST_FULL:-} ]]; then skip "CAIRN_TEST_FULL=1 runs it"; fi
-  local job options="$plate --steps 1500"
-  as_root scontrol update PartitionName=low GraceTime=0
-  job=$(submit heat2d --nodes=2-4 --checkpoint --checkpoint-dir=run <<SCRIPT
-#!/bin/bash
-srun --mpi=pmix $heat2d --log heat2d.log $options --step-ms \$((SLURM_RESTART_COUNT ? 0 : 20))
-SCRIPT
-  )
-  wait_for 30 heat2d_is_past 20
-  preempt_job "$job" 2
-  lift_hold "$job"
-  wait_for 60 job_has_ended "$job"
-  job_is "$job" COMPLETED
-  [[ $(job_field "$job" Restarts) == 1 ]]
-  (($(heat2d_start 1 step) >= 20))  # nothing but what was computed during KillWait is lost
-  [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
-}
-
-teardown_file() {
-  eval "$("$devcluster" env)"
-  as_root scontrol update PartitionName=low GraceTime=20
-}

@@ -1,0 +1,97 @@
+# Jobs of other shapes than one srun in a batch script of one partition, several at a time, since most of their time is spent waiting. Each ends
+# like a run that nobody disturbed; printed is how many steps were lost, and how long it took from the event until the job ran again.
+load helpers
+
+readonly plate='--nx 96 --ny 64 --steps 1500'
+
+# shape NAME [SBATCH OPTION …] <<< script: a job on one node. In its script `heat2d SRUN-OPTION …` is a step of two ranks that notes its steps in
+# NAME.log, slowly as long as there is no file `fast`. Output: NAME.out
+shape() {
+  local name=$1
+  shift
+  submit "$name" --nodes=1 --ntasks=2 --requeue "$@" <<SCRIPT
+#!/bin/bash
+heat2d() { srun --mpi=pmix --checkpoint "\$@" $heat2d --log $name.log $plate --step-ms \$([[ -e fast ]] && echo 0 || echo 20); }
+$(cat)
+SCRIPT
+}
+
+makes_steps() { grep -qs ' step=20$' "$T/$1.log"; }
+said() { grep -q "^cairn: $2" "$T/$1.out"; }
+
+# ends_well NAME JOB LIVES EVENT: the job completes; EVENT: when it was disturbed, in seconds since 1970.
+ends_well() {
+  local name=$1 job=$2 lives=$3 event=$4 lost
+  wait_for 60 job_has_ended "$job"
+  job_is "$job" COMPLETED
+  [[ $(grep -oP ' hash=\K\w+' "$T/$name.log" | tail -n 1) == "$(undisturbed_hash $plate)" ]]
+  [[ $(grep -c ' start step=' "$T/$name.log") == "$lives" ]]
+  lost=$(steps_lost 1500 "$T/$name.log")
+  echo "$name: $lost steps were lost; ran again after $(($(date -d "$(job_field "$job" StartTime)" +%s) - event)) s" >&3
+}
+
+@test "a script requeues its job in the second of two steps; three are preempted: without a grace time, for good, beside a task without a session" {
+  local now cancel beside steps again high name job event
+  now=$(shape now --partition=now <<<heat2d)
+  cancel=$(shape cancel --partition=cancel <<<'heat2d "$@"')
+  steps=$(shape steps <<SCRIPT
+trap 'scontrol requeue \$SLURM_JOB_ID' USR1
+srun --checkpoint --ntasks=1 --job-name=prepare $toy --steps 30 >>prepare.log
+heat2d &
+wait \$!  # until the trap has been run, or the step has ended
+wait \$!
+SCRIPT
+  )
+  beside=$(shape beside --ntasks=3 <<SCRIPT
+srun --checkpoint bash -c 'if ((SLURM_PROCID == 2)); then until [[ -e done.1 ]]; do sleep 0.1; done; echo served; exit; fi
+  SLURM_NTASKS=2 $toy --steps 1500 --step-us \$([[ -e fast ]] && echo 0 || echo 20000) >>toy.\$SLURM_PROCID; touch done.\$SLURM_PROCID'
+SCRIPT
+  )
+  for name in now cancel steps; do wait_for 40 makes_steps $name; done
+  wait_for 30 grep -q resumed "$T/toy.1"
+  event=$EPOCHSECONDS
+  as_user scancel --batch --signal=USR1 "$steps"  # what --signal=B:USR1@60 sends, some time in the last minutes
+  high=$(submit high --partition=high --nodes=4 <<<$'#!/bin/bash\nexec sleep 600')
+  wait_for 30 said cancel 'not requeued by Cairn (.*PreemptMode=CANCEL.*); to resume, run the same command again with --checkpoint-dir='
+  as_user touch fast
+  for job in "$now" "$steps" "$beside"; do wait_for 40 job_is "$job" PENDING; done
+  [[ ! -e $T/done.0 && ! -e $T/done.1 && $(cat "$T/beside.out") != *served* ]]
+  as_root scancel "$high"
+  for job in "$now" "$steps" "$beside"; do lift_hold "$job"; done
+  wait_for 60 job_has_ended "$cancel"
+  job_is "$cancel" PREEMPTED
+  again=$(as_user sbatch --parsable --output=cancel.out --open-mode=append --nodes=1 --ntasks=2 cancel.sbatch \
+    "$(grep -oP 'with \K--checkpoint-dir=\S+' "$T/cancel.out")")
+  ends_well now "$now" 2 "$event"
+  ends_well steps "$steps" 2 "$event"
+  ends_well cancel "$again" 2 "$event"
+  # The first step had finished, and has nothing to do in the second life.
+  [[ $(grep -oP '^resumed \K\d+ \d' "$T/prepare.log") == $'0 0\n30 1' ]]
+  wait_for 60 job_has_ended "$beside"
+  job_is "$beside" COMPLETED
+  [[ $(cat "$T"/toy.[01] | toy_hash) == $(undisturbed_toy_hash --steps 1500) ]]
+  [[ $(cat "$T/beside.out") == *served* ]]
+}
+
+@test "three jobs are preempted: one of two components, one at a terminal without a grace time, one of mpirun" {
+  local het mpi terminal high name job event
+  het=$(shape het : --nodes=1 <<<heat2d)
+  mpi=$(shape mpi --checkpoint <<<"mpirun -n 2 $heat2d --log mpi.log $plate --step-ms \$([[ -e fast ]] && echo 0 || echo 20)")
+  as_user script --quiet --flush --return --command "salloc --partition=now --nodes=1 srun --pty --checkpoint --checkpoint-dir=run.pty \
+    $toy --steps 1500 --step-us 20000" pty.out </dev/null >/dev/null 3>&- &
+  terminal=$!
+  for name in het mpi; do wait_for 40 makes_steps $name; done
+  wait_for 30 grep -q resumed "$T/pty.out"
+  event=$EPOCHSECONDS
+  high=$(submit high --partition=high --nodes=4 <<<$'#!/bin/bash\nexec sleep 600')
+  as_user touch fast
+  for job in "$het+0" "$mpi"; do wait_for 40 job_is "$job" PENDING; done
+  as_root scancel "$high"
+  for job in "$het+0" "$het+1" "$mpi"; do lift_hold "$job"; done
+  wait "$terminal" || true  # the signal's status
+  said pty 'not requeued by Cairn (Slurm requeues batch jobs alone); to resume, run the same command again with --checkpoint-dir=.*/run.pty'
+  run -0 as_user salloc --quiet --nodes=1 srun --checkpoint --checkpoint-dir=run.pty "$toy" --steps 1500
+  [[ $(toy_hash <<<"$output") == $(undisturbed_toy_hash --steps 1500) && $output == *resumed\ [1-9]* ]]
+  ends_well het "$het+0" 2 "$event"
+  ends_well mpi "$mpi" 2 "$event"
+}
