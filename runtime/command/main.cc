@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "runtime/command/subcommands.h"
+#include "runtime/s3/use_s3.h"
 #include "runtime/version.h"
 
 int main(int argc, char** argv) {
@@ -11,13 +12,15 @@ int main(int argc, char** argv) {
       "Checkpoints of Slurm jobs. A job that was started with `srun --checkpoint` is saved and resumes "
       "after\n"
       "preemption, time limits and node failures; this command shows, checks and steers what it keeps.\n"
-      "DIR is a run's directory (--checkpoint-dir); DIR@STEP and DIR@TAG name one checkpoint in it.",
+      "DIR is a run's directory (--checkpoint-dir), or s3://BUCKET/PREFIX; DIR@STEP and DIR@TAG name one\n"
+      "checkpoint in it.",
       "cairn");
   app.footer(
       "Each command has its own --help, with an example, and prints one JSON document with --json.\n"
       "Exit code: 0 good, 1 something bad was found or the request failed, 2 wrong usage.");
   app.set_version_flag("--version", std::string("cairn ") + kVersion);
   app.require_subcommand(1);
+  UseS3();
   Invocation invocation;
   AddLs(&app, &invocation);
   AddShow(&app, &invocation);

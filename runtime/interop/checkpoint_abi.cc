@@ -9,6 +9,7 @@
 #include "runtime/include/cairn/cairn.h"
 #include "runtime/interop/checkpoint_source.h"
 #include "runtime/interop/foreign.h"
+#include "runtime/s3/use_s3.h"
 
 struct cairn_checkpoint {
   std::unique_ptr<cairn::ArraySource> source;
@@ -69,6 +70,7 @@ CAIRN_API int cairn_checkpoint_open(const char* target, cairn_checkpoint** check
     if (checkpoint == nullptr) return Report({Code::kInvalid, "cairn_checkpoint_open: checkpoint is NULL"});
     *checkpoint = nullptr;
     if (target == nullptr) return Report({Code::kInvalid, "cairn_checkpoint_open: target is NULL"});
+    cairn::UseS3();
     auto opened = Open(target);
     if (!opened.ok()) return Report(opened.status());
     *checkpoint = new cairn_checkpoint(*std::move(opened));

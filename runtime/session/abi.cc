@@ -8,6 +8,7 @@
 #include "runtime/abi_guard.h"
 #include "runtime/include/cairn/cairn.h"
 #include "runtime/io/fork_guard.h"
+#include "runtime/s3/use_s3.h"
 #include "runtime/session/session.h"
 
 struct cairn_session {
@@ -96,6 +97,7 @@ CAIRN_API int cairn_open(const cairn_open_options* options, cairn_session** sess
                                         : cairn::Result<std::optional<cairn::Bootstrap>>(std::nullopt);
     if (!boot.ok()) return Report(boot.status());
     if (boot->has_value()) {
+      cairn::UseS3();
       auto impl = cairn::Session::Open(name, **boot);
       if (!impl.ok()) return Report(impl.status());
       opened->impl = *std::move(impl);

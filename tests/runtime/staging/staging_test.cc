@@ -80,6 +80,15 @@ TEST(Staging, HasAsManySlotsAsTheRankWhoseImagesItFills) {
   EXPECT_EQ(other->pool.size(), 1);
 }
 
+TEST(Staging, NeedsMemoryWhereTheRunLiesInABucket) {
+  StagingOptions options = Options(10 << 20, 4);
+  options.write_through.run_directory = "s3://bucket/run";
+  const Status none = Staging::Make(options, SmallPlan()).status();
+  EXPECT_EQ(none.code(), Code::kOutOfMemory);
+  EXPECT_THAT(none.message(), HasSubstr("; s3://bucket/run takes images from memory only, other than a "
+                                        "directory. Ask for more memory (--mem)"));
+}
+
 TEST(Staging, SaysWhatIsMissingAndWhatToDoWhenNothingFits) {
   EXPECT_EQ(Staging::Make(Options(70 << 20, 4), SmallPlan())->warning, "");
   const auto none = Staging::Make(Options(10 << 20, 4), SmallPlan());

@@ -51,6 +51,8 @@ def _writer(directory: str) -> Writer:
 
 def _named(checkpoint_id: Union[str, os.PathLike]) -> Tuple[str, Optional[int], Optional[str]]:
     """Directory, step and tag of DIR, DIR@STEP or DIR@TAG; the directory as an absolute path. An @ before a / is part of the path."""
+    if os.fspath(checkpoint_id).startswith("s3://"):
+        raise Invalid(f'"{checkpoint_id}": a directory is needed; in a bucket only sessions save')
     text = os.path.abspath(checkpoint_id)
     directory, at, which = text.rpartition("@")
     if not at or "/" in which or os.path.isdir(text):
