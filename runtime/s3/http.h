@@ -44,8 +44,7 @@ struct HttpAnswer {
   std::map<std::string, std::string> headers;  // names in lower case
   std::string text;
   bool text_ended = true;    // false: it is longer than max_text
-  uint64_t received = 0;     // bytes that `into` took
-  bool into_filled = false;  // exactly as many as it asked for
+  bool into_filled = false;  // `into` took all that it asked for
 };
 
 }  // namespace cairn

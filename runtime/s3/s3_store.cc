@@ -144,6 +144,10 @@ Status S3Store::EachListing(const std::string& prefix, bool folder, Take take) {
     CAIRN_ASSIGN_OR_RETURN(const HttpAnswer answer, client_->Make(std::move(list)));
     Result<S3Listing> listing = ParseListing(answer.text);
     if (!listing.ok()) return listing.status().Annotate(client_->config().Name(prefix));
+    if (!listing->next.empty() && listing->next == next) {
+      return Status(Code::kIo, client_->config().Name(prefix) +
+                                   ": the server gives the same part of a listing again and again");
+    }
     next = listing->next;
     take(*std::move(listing));
   } while (!next.empty());

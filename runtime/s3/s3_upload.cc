@@ -10,6 +10,7 @@ namespace cairn {
 namespace {
 
 constexpr uint64_t kMostParts = 10000;
+constexpr size_t kAhead = 2;  // a connection that is free finds the next part hashed
 constexpr uint64_t kMiB = 1 << 20;
 
 uint64_t DivideUp(uint64_t a, uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
@@ -77,7 +78,8 @@ Status S3Upload::Send(uint64_t part, std::span<const std::byte> bytes) {
                                        std::to_string(etags_.size()) + " cannot have " +
                                        std::to_string(bytes.size()) + " bytes");
   }
-  CAIRN_RETURN_IF_ERROR(Note(requests_.WaitUntilBelow(static_cast<size_t>(client_->config().connections))));
+  CAIRN_RETURN_IF_ERROR(
+      Note(requests_.WaitUntilBelow(kAhead * static_cast<size_t>(client_->config().connections))));
   S3Request send;
   send.method = "PUT";
   send.key = key_;

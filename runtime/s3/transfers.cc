@@ -1,11 +1,7 @@
 #include "runtime/s3/transfers.h"
 
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -14,99 +10,9 @@
 #include "runtime/control/loop.h"
 #include "runtime/io/fork_guard.h"
 #include "runtime/s3/curl.h"
+#include "runtime/s3/transfer.h"
 
 namespace cairn {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr long kBuffer = 512 << 10;  // of each connection, in either direction
-
-constexpr uint64_t kMostOfError = 64 << 10;  // what a server says of a request that it refuses
-
-// One exchange that is waiting or under way.
-struct Transfer {
-  const Curl* curl;
-  const void* owner;
-  HttpRequest request;
-  Transfers::Done done;
-
-  CURL* easy = nullptr;
-  curl_slist* headers = nullptr;
-  char error[CURL_ERROR_SIZE] = "";
-  size_t piece = 0, within = 0;  // of request.into
-  HttpAnswer answer;
-  Status refused;  // why OnBody has cut the exchange
-  curl_off_t moved = -1;
-  Clock::time_point moved_at;
-
-  bool Fills() const { return answer.status == 206 && !request.into.empty(); }
-};
-
-// libcurl's callbacks.
-
-curl_socket_t OpenSocket(void*, curlsocktype, curl_sockaddr* address) {
-  const int fd = socket(address->family, address->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address->protocol);
-  if (fd < 0) return CURL_SOCKET_BAD;
-  ForkGuard::Own(fd);
-  return fd;
-}
-
-int CloseSocket(void*, curl_socket_t fd) {
-  ForkGuard::Disown(fd);
-  return close(fd);
-}
-
-size_t OnHeader(char* line, size_t, size_t bytes, void* data) {
-  auto* transfer = static_cast<Transfer*>(data);
-  const std::string_view text(line, bytes);
-  if (text.substr(0, 5) == "HTTP/") {
-    long status = 0;
-    transfer->curl->easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-    transfer->answer.status = static_cast<int>(status);
-    transfer->answer.headers.clear();
-  } else if (const size_t colon = text.find(':'); colon != std::string_view::npos) {
-    std::string name(text.substr(0, colon));
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(tolower(c)); });
-    const size_t begin = std::min(text.find_first_not_of(" \t", colon + 1), text.size());
-    const size_t end = text.find_last_not_of(" \t\r\n");
-    transfer->answer.headers[name] = begin <= end ? text.substr(begin, end + 1 - begin) : "";
-  }
-  return bytes;
-}
-
-size_t OnBody(char* from, size_t, size_t bytes, void* data) {
-  auto* transfer = static_cast<Transfer*>(data);
-  HttpAnswer& answer = transfer->answer;
-  if (!transfer->Fills()) {
-    const uint64_t most = answer.status < 300 ? transfer->request.max_text : kMostOfError;
-    const size_t room = most - answer.text.size();
-    answer.text.append(from, std::min(bytes, room));
-    if (bytes <= room) return bytes;
-    answer.text_ended = false;
-    return 0;
-  }
-  size_t left = bytes;
-  while (left > 0 && transfer->piece < transfer->request.into.size()) {
-    const HttpPiece& piece = transfer->request.into[transfer->piece];
-    const size_t n = std::min(left, piece.bytes - transfer->within);
-    if (piece.to != nullptr) memcpy(piece.to + transfer->within, from, n);
-    from += n;
-    left -= n;
-    transfer->within += n;
-    if (transfer->within == piece.bytes) {
-      ++transfer->piece;
-      transfer->within = 0;
-    }
-  }
-  answer.received += bytes;
-  if (left == 0) return bytes;
-  transfer->refused = Status(Code::kDamage, "the answer is longer than what was asked for");
-  return 0;
-}
-
-}  // namespace
 
 // Constant after Start: all but what is said to belong to the loop's thread.
 class Transfers::Impl {
@@ -128,11 +34,7 @@ class Transfers::Impl {
   }
 
   void Begin(const void* owner, HttpRequest request, Done done) {
-    auto transfer = std::make_shared<Transfer>();
-    transfer->curl = curl_;
-    transfer->owner = owner;
-    transfer->request = std::move(request);
-    transfer->done = std::move(done);
+    auto transfer = std::make_shared<Transfer>(Transfer{curl_, owner, std::move(request), std::move(done)});
     loop_->Post([this, transfer] {
       waiting_.push_back(transfer);
       StartWaiting();
@@ -206,35 +108,9 @@ class Transfers::Impl {
       if (message->msg != CURLMSG_DONE) continue;
       Transfer* transfer = nullptr;
       curl_->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
-      Finish(transfer, Outcome(*transfer, message->data.result));
+      Finish(transfer, transfer->Outcome(message->data.result));
     }
     StartWaiting();
-  }
-
-  // Why there is no whole answer, if there is none.
-  Status Outcome(const Transfer& transfer, CURLcode code) const {
-    if (code == CURLE_OK) return OkStatus();
-    if (!transfer.refused.ok()) return transfer.refused;
-    if (!transfer.answer.text_ended) return OkStatus();  // it is cut where it was meant to be
-    const std::string why = transfer.error[0] != '\0' ? transfer.error : curl_->easy_strerror(code);
-    switch (code) {
-      case CURLE_PEER_FAILED_VERIFICATION:
-      case CURLE_SSL_CACERT_BADFILE:
-      case CURLE_SSL_ISSUER_ERROR:
-        return Status(
-            Code::kPermission,
-            why + " (a certificate of your own site's: name the file of its authority in AWS_CA_BUNDLE)");
-      case CURLE_URL_MALFORMAT:
-      case CURLE_UNSUPPORTED_PROTOCOL:
-      case CURLE_NOT_BUILT_IN:
-        return Status(Code::kInvalid, why);
-      case CURLE_OUT_OF_MEMORY:
-        return Status(Code::kOutOfMemory, why);
-      case CURLE_OPERATION_TIMEDOUT:
-        return Status(Code::kTimeout, why);
-      default:
-        return Status(Code::kUnavailable, why);
-    }
   }
 
   void StartWaiting() {
@@ -261,69 +137,16 @@ class Transfers::Impl {
       idle_.pop_back();
     }
     if (transfer->easy == nullptr) return Finish(transfer, Status(Code::kOutOfMemory, "start a request"));
-    transfer->moved_at = Clock::now();
-    SetUp(*transfer);
+    transfer->moved_at = std::chrono::steady_clock::now();
+    transfer->SetUp(options_.ca_file);
     curl_->multi_add_handle(multi_, transfer->easy);
   }
 
-  void SetUp(Transfer& transfer) {
-    CURL* easy = transfer.easy;
-    const auto set = [&](CURLoption option, auto value) { curl_->easy_setopt(easy, option, value); };
-    const HttpRequest& request = transfer.request;
-    set(CURLOPT_PRIVATE, &transfer);
-    set(CURLOPT_ERRORBUFFER, transfer.error);
-    set(CURLOPT_NOSIGNAL, 1L);
-    set(CURLOPT_PROTOCOLS_STR, "http,https");
-    set(CURLOPT_HTTP_VERSION,
-        static_cast<long>(CURL_HTTP_VERSION_1_1));  // each transfer has a connection of its own
-    set(CURLOPT_USERAGENT, "cairn");
-    set(CURLOPT_OPENSOCKETFUNCTION, &OpenSocket);
-    set(CURLOPT_CLOSESOCKETFUNCTION, &CloseSocket);
-    set(CURLOPT_BUFFERSIZE, kBuffer);
-    set(CURLOPT_UPLOAD_BUFFERSIZE, kBuffer);
-    set(CURLOPT_TCP_KEEPALIVE, 1L);
-    // A server that refuses a large body can say so before it comes; one that knows nothing of that says nothing. An empty "Expect:", to do without,
-    // would be signed as if it were sent.
-    set(CURLOPT_EXPECT_100_TIMEOUT_MS, 100L);
-    if (!options_.ca_file.empty()) set(CURLOPT_CAINFO, options_.ca_file.c_str());
-    if (request.direct) set(CURLOPT_NOPROXY, "*");
-    set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
-
-    set(CURLOPT_URL, request.url.c_str());
-    set(CURLOPT_PATH_AS_IS, 1L);
-    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
-    if (request.method == "HEAD") set(CURLOPT_NOBODY, 1L);
-    if (request.method == "PUT" || request.method == "POST") {
-      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-      set(CURLOPT_POSTFIELDS, request.body.empty() ? "" : reinterpret_cast<const char*>(request.body.data()));
-    }
-    set(CURLOPT_HEADERFUNCTION, &OnHeader);
-    set(CURLOPT_HEADERDATA, &transfer);
-    set(CURLOPT_WRITEFUNCTION, &OnBody);
-    set(CURLOPT_WRITEDATA, &transfer);
-
-    for (const auto& [name, value] : request.headers) {
-      transfer.headers = curl_->slist_append(transfer.headers, (name + ": " + value).c_str());
-    }
-    set(CURLOPT_HTTPHEADER, transfer.headers);
-    if (request.signature) {
-      set(CURLOPT_AWS_SIGV4, ("aws:amz:" + request.signature->region + ":s3").c_str());
-      set(CURLOPT_USERNAME, request.signature->key_id.c_str());
-      set(CURLOPT_PASSWORD, request.signature->secret.c_str());
-    }
-  }
-
   void CutStalled() {
-    const Clock::time_point now = Clock::now();
+    const std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();
     std::vector<std::pair<Transfer*, Status>> cut;
     for (auto& [raw, transfer] : active_) {
-      curl_off_t up = 0, down = 0;
-      long headers = 0, requests = 0;
-      curl_->easy_getinfo(raw->easy, CURLINFO_SIZE_UPLOAD_T, &up);
-      curl_->easy_getinfo(raw->easy, CURLINFO_SIZE_DOWNLOAD_T, &down);
-      curl_->easy_getinfo(raw->easy, CURLINFO_HEADER_SIZE, &headers);
-      curl_->easy_getinfo(raw->easy, CURLINFO_REQUEST_SIZE, &requests);
-      const curl_off_t moved = up + down + headers + requests;
+      const curl_off_t moved = raw->Moved();
       if (moved != raw->moved) {
         raw->moved = moved;
         raw->moved_at = now;

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import statistics
+import subprocess
 
 from context import Missing, finish, numbers
 from figures import Bar, Figure, compare, seconds
@@ -153,6 +154,20 @@ def resident(pid):
         return int(re.search(r"VmRSS:\s+(\d+) kB", status.read())[1]) / 1024
 
 
+def s3(context):
+    server = context.here.parent / "support/s3_server"
+    folder = context.folder() / "server"
+    started = subprocess.run([server, "start", folder], stdout=subprocess.PIPE, text=True)
+    if started.returncode:
+        raise Missing("a server of S3 (see tests/support/s3_server)")
+    try:
+        settings = dict(line.split("=", 1) for line in started.stdout.splitlines())
+        for workload, rounds in context.rounds_of("bench_s3", context.folder(), context.mib // 2, context.rounds, settings=settings).items():
+            yield compare("s3", workload, rounds, Bar(0.8, at_least=True), speed=True)
+    finally:
+        subprocess.run([server, "stop", folder], check=True)
+
+
 def peers_torch(context):
     script = context.here / "peers_torch.py"
     try:
@@ -201,4 +216,4 @@ def peer_figures(context, name, workload, arrays, elements, peer, ways, stalls, 
 
 ALL = {one.__name__: one for one in (stall, drain, small_arrays, commit, restore, verify, amplification, plan_regular, plan_restore, plan_irregular, growth,
                                      step, slowdown, agreement,
-                                     memory, peers_torch, peers_hpc)}
+                                     memory, s3, peers_torch, peers_hpc)}

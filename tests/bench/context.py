@@ -34,10 +34,10 @@ class Context:
         path.mkdir()
         return path
 
-    def rounds_of(self, name, *arguments, bound=1800):
+    def rounds_of(self, name, *arguments, bound=1800, settings=None):
         """Runs a program that prints one JSON object a round; the rounds by workload, in the order of their appearance."""
-        done = subprocess.run([self.program(name), *map(str, arguments)], env=clean_environment(), stdout=subprocess.PIPE, text=True,
-                              timeout=bound)
+        done = subprocess.run([self.program(name), *map(str, arguments)], env=clean_environment() | (settings or {}), stdout=subprocess.PIPE,
+                              text=True, timeout=bound)
         if done.returncode != 0:
             raise RuntimeError(f"{name} ended with status {done.returncode}")
         by_workload = {}

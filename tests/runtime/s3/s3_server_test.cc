@@ -168,6 +168,21 @@ TEST_F(RealServer, RefusesAWrongSecret) {
   EXPECT_EQ((*store)->Get("k", 10).status().code(), Code::kPermission);
 }
 
+TEST_F(RealServer, TrustsACertificateThatTheCaFileVouchesForAndNoOther) {
+  if (getenv("S3_SERVER_TLS") == nullptr)
+    GTEST_SKIP() << "the server that CAIRN_S3_ENDPOINT names is not ours";
+  S3Config secure = config_;
+  secure.endpoint = getenv("S3_SERVER_TLS");
+  const Status refused = Open(secure)->Put("k", "v");
+  EXPECT_EQ(refused.code(), Code::kPermission);
+  EXPECT_THAT(refused.message(), HasSubstr("AWS_CA_BUNDLE"));
+  secure.ca_file = getenv("S3_SERVER_CA");
+  const auto store = Open(secure);
+  const Status put = store->Put("k", "v");
+  EXPECT_TRUE(put.ok()) << put.message();
+  EXPECT_EQ(*store->Get("k", 10), "v");
+}
+
 TEST_F(RealServer, LetsOneOfManyPutANewObject) {
   std::vector<std::thread> threads;
   std::atomic<int> put{0}, there{0};
