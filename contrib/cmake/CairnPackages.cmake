@@ -72,6 +72,7 @@ set(CPACK_RPM_EXAMPLES_PACKAGE_NAME cairn-examples)
 set(CPACK_RPM_PLUGIN_PACKAGE_NAME slurm-plugin-cairn)
 set(CPACK_RPM_PLUGIN_PACKAGE_REQUIRES "cairn = ${_same}")
 set(CPACK_RPM_PLUGIN_PACKAGE_CONFLICTS "slurm < ${_major}.${_minor}, slurm >= ${_major}.${_next}~")
-set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/lib/pkgconfig /usr/share/man /usr/share/man/man1 /usr/share/man/man7)
+set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/lib/pkgconfig /usr/share/man /usr/share/man/man1 /usr/share/man/man3 /usr/share/man/man5 /usr/share/man/man7
+  /usr/share/bash-completion /usr/share/bash-completion/completions /usr/share/zsh /usr/share/zsh/site-functions /usr/share/fish /usr/share/fish/vendor_completions.d)
 
 include(CPack)

@@ -27,6 +27,7 @@ void AddSettings(CLI::App* app, Invocation* invocation);
 void AddResize(CLI::App* app, Invocation* invocation);
 void AddRehearse(CLI::App* app, Invocation* invocation);
 void AddRun(CLI::App* app, Invocation* invocation);
+void AddCompletion(CLI::App* app, Invocation* invocation);
 void AddHost(CLI::App* app, Invocation* invocation);
 
 }  // namespace cairn
