@@ -1,14 +1,21 @@
 # Copyright: the Cairn authors. SPDX-License-Identifier: Apache-2.0
 
+import pathlib
+
 from spack.package import *
+
+try:
+    from spack_repo.builtin.build_systems.cmake import CMakePackage
+except ImportError:
+    pass  # Spack before 1.0 has it in spack.package
 
 
 class Cairn(CMakePackage):
     """Checkpoint and restart for Slurm jobs, which survive preemption, time limits, node failures and resizes, and resume on another number of
     ranks."""
 
-    # From a checkout: `spack dev-build cairn@main`, or set this to where your site keeps it.
-    git = "https://example.org/cairn.git"
+    # The checkout that this recipe lies in: `spack repo add contrib/spack && spack install cairn`.
+    git = f"file://{pathlib.Path(__file__).resolve().parents[4]}"
 
     license("Apache-2.0")
 
@@ -44,7 +51,7 @@ class Cairn(CMakePackage):
     conflicts("platform=windows")
     conflicts("%gcc@:10", msg="C++20 is needed")
     conflicts("%clang@:13", msg="C++20 is needed")
-    conflicts("+fortran", when="~mpi", msg="the Fortran example uses MPI")
+    conflicts("+fortran", when="~mpi", msg="the Fortran example uses MPI: ~fortran")
 
     def cmake_args(self):
         args = [
