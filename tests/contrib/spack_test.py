@@ -52,7 +52,8 @@ class SpackTest(unittest.TestCase):
     def test_it_depends_on_what_the_build_requires(self):
         packages = {"PkgConfig": "pkgconfig", "Threads": None, "LIBUV": "libuv", "SODIUM": "libsodium", "XXHASH": "xxhash", "URING_INCLUDE_DIR": "liburing",
                     "URING_LIBRARY": "liburing", "spdlog": "spdlog", "CLI11": "cli11", "ZLIB": "zlib-api", "FLATBUFFERS_INCLUDE_DIR": "flatbuffers",
-                    "FLATC": "flatbuffers", "nlohmann_json": "nlohmann-json", "CURL": "curl"}
+                    "FLATC": "flatbuffers", "nlohmann_json": "nlohmann-json", "CURL_INCLUDE_DIR": "curl",
+                    "EXPAT_INCLUDE_DIR": "expat", "EXPAT_LIBRARY": "expat", "MD_INCLUDE_DIR": "libmd", "MD_LIBRARY": "libmd"}
         required = re.findall(r"^\w+\((\w+) .*\bREQUIRED|^find_package\((\w+) REQUIRED", (ROOT / "contrib/cmake/CairnDependencies.cmake").read_text(), re.MULTILINE)
         required = {packages[first or second] for first, second in required} - {None}  # a new one: name its package above, and in the recipe
         self.assertIn("libuv", required)

@@ -37,9 +37,12 @@ class Cairn(CMakePackage):
     depends_on("nlohmann-json@3.10:", type="build")
     depends_on("spdlog@1.9:", type="build")
     depends_on("python@3.9:", type="build")  # makes manual pages
+    depends_on("expat", type="build")
+    depends_on("libmd", type="build")
     depends_on("liburing", type="build")
     depends_on("xxhash", type="build")
     depends_on("zlib-api")
+    depends_on("curl")
     depends_on("libuv@1.34:")
     depends_on("libsodium@1.0.12:")
     depends_on("slurm", when="+slurm")
