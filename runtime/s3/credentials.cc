@@ -1,5 +1,6 @@
 #include "runtime/s3/credentials.h"
 
+#include <algorithm>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -16,11 +17,14 @@ using nlohmann::json;
 constexpr auto kRenewBefore = std::chrono::minutes(5);
 constexpr auto kMetadataWithin = std::chrono::milliseconds(2000);  // on most machines nobody answers there
 
+constexpr time_t kEndOfTime = 9000000000;  // 2255
+
 // "2026-01-31T12:00:00Z", with or without a fraction.
 std::optional<SystemClock::time_point> ParseTime(const std::string& text) {
   std::tm tm{};
   if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &tm) == nullptr) return std::nullopt;
-  return SystemClock::from_time_t(timegm(&tm));
+  // The clock counts nanoseconds, and ends in 2262; some write the year 9999 for never.
+  return SystemClock::from_time_t(std::clamp<time_t>(timegm(&tm), 0, kEndOfTime));
 }
 
 // The answer of both kinds of metadata servers.
@@ -47,6 +51,13 @@ bool MayAskUnencrypted(const std::string& url) {
     if (url.compare(0, n, host) == 0 && (url.size() == n || url[n] == ':' || url[n] == '/')) return true;
   }
   return false;
+}
+
+Status NotByUs(const std::string& how) {
+  return Status(Code::kPermission,
+                "credentials are to come by " + how +
+                    ", which Cairn does not do: `eval \"$(aws configure export-credentials "
+                    "--format env)\"` puts them into the environment");
 }
 
 }  // namespace
@@ -84,6 +95,7 @@ Result<Credentials> CredentialsChain::Find() const {
     return Status(Code::kPermission,
                   "of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY one is set and the other is not");
   }
+  if (get_("AWS_WEB_IDENTITY_TOKEN_FILE")) return NotByUs("AWS_WEB_IDENTITY_TOKEN_FILE");
   for (const auto source :
        {&CredentialsChain::FromProfile, &CredentialsChain::FromContainer, &CredentialsChain::FromInstance}) {
     CAIRN_ASSIGN_OR_RETURN(std::optional<Credentials> found, (this->*source)());
@@ -115,11 +127,7 @@ Result<std::optional<Credentials>> CredentialsChain::FromProfile() const {
       return std::optional(Credentials{key_id, secret, value("aws_session_token"), source, std::nullopt});
   }
   for (const char* other : {"role_arn", "sso_session", "sso_start_url", "credential_process"}) {
-    if (!profile.Get(other)) continue;
-    return Status(Code::kPermission,
-                  "the profile '" + profile.name + "' gets its credentials by " + other +
-                      ", which Cairn does not do: `eval \"$(aws configure export-credentials --format "
-                      "env)\"` puts them into the environment");
+    if (profile.Get(other)) return NotByUs(std::string(other) + " of the profile '" + profile.name + "'");
   }
   return std::optional<Credentials>();
 }

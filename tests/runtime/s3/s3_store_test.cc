@@ -25,6 +25,7 @@ using testing::SizeIs;
 const Variables kKeys = {{"AWS_ACCESS_KEY_ID", "AKID"}, {"AWS_SECRET_ACCESS_KEY", "verysecret"}};
 
 S3Config ConfigFor(const FaultServer& server) {
+  setenv("no_proxy", "127.0.0.1", 1);
   S3Config config;
   config.bucket = "lab";
   config.endpoint = server.url();
@@ -66,6 +67,7 @@ struct Vector {
 };
 TEST(S3Store, SignsAsThePublishedExamplesDo) {
   FaultServer server([](const SeenRequest&) { return Reply{}; });
+  unsetenv("no_proxy");
   setenv("http_proxy", server.url().c_str(), 1);
   auto transfers = Transfers::Start({});
   ASSERT_TRUE(transfers.ok()) << transfers.status().message();
