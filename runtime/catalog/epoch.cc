@@ -36,6 +36,9 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kClaimKind = "epoch";
 constexpr std::string_view kParentKind = "parent";
 
+// So the name of each attempt begins. What else lies in the bucket, other runs' objects among it, is none of this run's affair.
+constexpr std::string_view kAttemptsBegin = "step-";
+
 Result<uint32_t> NewestNumber(const RunDirectory& dir) {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> entries, ListDirectory(dir.path()));
   uint32_t newest = 0;
@@ -82,7 +85,7 @@ bool IsCountedSince(const std::vector<std::string>& entries, uint32_t by, uint32
 
 Result<TakenOver> TakeOverBucket(const RunDirectory& dir, uint32_t epoch,
                                  const std::vector<std::string>& entries) {
-  CAIRN_RETURN_IF_ERROR(RemoveUnfinished(dir.path()));
+  CAIRN_RETURN_IF_ERROR(RemoveUnfinished(dir.PathOf(kAttemptsBegin)));
   TakenOver result;
   for (const std::string& name : entries) {
     const auto attempt = names::ParseAttempt(name);
