@@ -290,6 +290,7 @@ void Leader::StartSave(TimePoint now) {
   own_deadline_.reset();
   Bound(current_.deadline);
   failed_tries_ = aborts_ = 0;
+  out_.emplace_back(Begun{current_.reason});
   Try(now);
 }
 

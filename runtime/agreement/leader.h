@@ -80,6 +80,9 @@ struct SendTo {  // send to this member (it may be the leader's own process: del
 struct Broadcast {  // send to every member that is not gone
   ToMember message;
 };
+struct Begun {  // a save that is wanted is under way now: ends in SaveEnded
+  Trigger reason = kTriggerRequest;
+};
 struct Prepare {  // off the loop: make the attempt's directory; then OnPrepared
   SaveId id = 0;
   int64_t count = 0;  // of cairn_step calls that the checkpoint will hold: it names the directory
@@ -106,7 +109,7 @@ struct SaveEnded {
 struct Note {  // a line for the log at debug level: why a try was given up
   std::string text;
 };
-using LeaderAction = std::variant<SendTo, Broadcast, Prepare, Commit, Finish, SaveEnded, Note>;
+using LeaderAction = std::variant<SendTo, Broadcast, Begun, Prepare, Commit, Finish, SaveEnded, Note>;
 using LeaderActions = std::vector<LeaderAction>;
 
 struct LeaderOptions {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "runtime/catalog/epoch.h"
+#include "runtime/catalog/event.h"
 #include "runtime/catalog/retention.h"
 #include "runtime/catalog/target.h"
 #include "runtime/command/subcommands.h"
@@ -60,7 +61,10 @@ Result<int> Prune(const std::string& path, const std::string& keep, bool dry_run
   CAIRN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(dir, listing, keep));
   uint64_t bytes = 0;
   for (const std::string& name : plan.prune) {
-    if (!dry_run) CAIRN_RETURN_IF_ERROR(PruneCheckpoint(dir, plan.epoch, name));
+    if (!dry_run) {
+      CAIRN_RETURN_IF_ERROR(PruneCheckpoint(dir, plan.epoch, name));
+      (void)AppendEvent(dir, "pruned", 0, {{"checkpoint", JsonText(name)}});
+    }
     for (const Checkpoint& c : listing.checkpoints) {
       if (c.name != name) continue;
       bytes += c.manifest.total_bytes;

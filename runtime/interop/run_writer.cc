@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "runtime/catalog/checkpoints.h"
+#include "runtime/catalog/event.h"
 #include "runtime/catalog/marks.h"
 #include "runtime/catalog/target.h"
 #include "runtime/formats/manifest.h"
@@ -43,11 +43,8 @@ Identity ThisProcess(const std::string& claim) {
   return self;
 }
 
-void Journal(const Life& life, const char* event, const nlohmann::ordered_json& fields) {
-  nlohmann::ordered_json line = {{"event", event}, {"time", UtcNow()}, {"epoch", life.epoch()}};
-  line.update(fields);
-  (void)life.directory().Journal(life.epoch(),
-                                 line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+void Journal(const Life& life, const char* event, const JournalFields& fields, std::string_view time = "") {
+  (void)AppendEvent(life.directory(), event, life.epoch(), fields, time);
 }
 
 }  // namespace
@@ -78,7 +75,7 @@ Status RunWriter::Own() {
 Status RunWriter::Leave() {
   Abandon();
   if (!life_) return OkStatus();
-  if (newest_step_ >= 0) Journal(*life_, "closed", {{"why", "its owner gave the directory back"}});
+  if (newest_step_ >= 0) Journal(*life_, "closed", {{"why", JsonText("its owner gave the directory back")}});
   const Status left = life_->End();
   Forget();
   return left.code() == Code::kNotFound ? OkStatus() : left;  // the directory was removed
@@ -160,13 +157,13 @@ Result<std::string> RunWriter::TryCommit(WrittenParts written) {
   }
   if (newest_step_ < 0) {  // how many ranks it has is known only now
     Journal(*life_, "life",
-            {{"time", self_.started},
-             {"job", self_.job},
-             {"step", self_.step},
-             {"restart", self_.restart},
-             {"node", self_.node},
-             {"world_size", written.world_size}});
-    if (!parent_.empty()) Journal(*life_, "restore", {{"checkpoint", parent_}});
+            {{"job", JsonText(self_.job)},
+             {"step", JsonText(self_.step)},
+             {"restart", std::to_string(self_.restart)},
+             {"node", JsonText(self_.node)},
+             {"world_size", std::to_string(written.world_size)}},
+            self_.started);
+    if (!parent_.empty()) Journal(*life_, "restore", {{"checkpoint", JsonText(parent_)}});
   }
   if (!written.tag.empty()) {
     const Status tagged = SetTag(life_->directory(), written.tag, name);
@@ -174,11 +171,11 @@ Result<std::string> RunWriter::TryCommit(WrittenParts written) {
       log_.Warn("tag \"", written.tag, "\" could not be set on ", name, ": ", tagged.message());
   }
   Journal(*life_, "saved",
-          {{"checkpoint", name},
-           {"step", manifest.step},
-           {"label", manifest.label},
-           {"trigger", manifest.trigger},
-           {"bytes", manifest.total_bytes}});
+          {{"checkpoint", JsonText(name)},
+           {"step", std::to_string(manifest.step)},
+           {"label", std::to_string(manifest.label)},
+           {"trigger", JsonText(manifest.trigger)},
+           {"bytes", std::to_string(manifest.total_bytes)}});
   return name;
 }
 
@@ -189,7 +186,7 @@ Status RunWriter::Prune(const KeepRules& rules) {
                          KeptByMarks(dir, leases_, std::chrono::steady_clock::now()));
   for (const std::string& name : PlanRetention(listing, life_->epoch(), parent_, rules, kept)) {
     CAIRN_RETURN_IF_ERROR(PruneCheckpoint(dir, life_->epoch(), name));
-    Journal(*life_, "pruned", {{"checkpoint", name}});
+    Journal(*life_, "pruned", {{"checkpoint", JsonText(name)}});
   }
   return OkStatus();
 }

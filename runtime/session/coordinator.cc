@@ -23,6 +23,7 @@ using std::chrono::seconds;
 constexpr Nanoseconds kSameSignal = seconds(1);
 // Somebody sits there and waits for the program to end; a directory that hangs must not keep it.
 constexpr milliseconds kInterruptBound(500);
+constexpr seconds kProgressPause(60);  // between two lines of the journal that tell how far the program is
 
 std::string Join(const std::vector<std::string>& parts) {
   std::string out;
@@ -49,6 +50,7 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
       tick_(links_.loop, [this] { Carry(leader_->OnTick(std::chrono::steady_clock::now())); }),
       interval_timer_(links_.loop, [this] { OnInterval(); }),
       interrupt_timer_(links_.loop, [this] { Interrupted(); }),
+      progress_timer_(links_.loop, [this] { TellProgress(); }),
       interval_(boot.settings),
       desk_({[this] { return WhyNoSave(); },
              [this](const std::string& tag) { links_.trigger(kTriggerRequest, agreement::kNoLimit, tag); },
@@ -142,7 +144,16 @@ void Coordinator::StartSaving(const Order& order) {
   links_.log->Info("saves at ", WhatTriggers(boot_.settings, interval_), "; keeps ",
                    DescribeKeep(boot_.settings.keep));
   ScheduleInterval();
+  told_count_ = order.step;
+  progress_timer_.Every(kProgressPause);
   ending_.Start();
+}
+
+// So that a life that is killed outright has said how far it had come.
+void Coordinator::TellProgress() {
+  const int64_t count = links_.progress().count;
+  if (std::exchange(told_count_, count) == count) return;
+  OnClerk([count](Keeper& keeper) { keeper.Journal("progress", {{"count", std::to_string(count)}}); });
 }
 
 // ---- saves ----
@@ -174,20 +185,30 @@ void Coordinator::Carry(agreement::LeaderActions actions) {
       (void)links_.fabric->Broadcast(kToMemberMessage, agreement::Encode(all->message));
       // Not when ranks leave while this one does: then they have not all come to cairn_finalize.
       if (std::holds_alternative<agreement::Close>(all->message) && !lost_ && !closed_)
-        OnClerk([](Keeper& keeper) { keeper.Journal("closed"); });
+        OnClerk([](Keeper& keeper) {
+          keeper.Journal("closed", {{"why", Keeper::Quote("every rank came to cairn_finalize")}});
+        });
+    } else if (const auto* begun = std::get_if<agreement::Begun>(&action)) {
+      asked_ = now();
+      OnClerk([reason = begun->reason, count = links_.progress().count](Keeper& keeper) {
+        keeper.Journal("asked",
+                       {{"trigger", Keeper::Quote(TriggerName(reason))}, {"count", std::to_string(count)}});
+      });
     } else if (auto* prepare = std::get_if<agreement::Prepare>(&action)) {
       costs_.OnStaged(links_.progress().count, now());
       local_ = {prepare->id, prepare->count};
       NoteTiers();
-      OnClerk([this, p = *prepare, now](Keeper& keeper) {
+      OnClerk([this, p = *prepare, wait = Nanoseconds(now() - asked_), now](Keeper& keeper) {
+        keeper.Journal("staged",
+                       {{"step", std::to_string(p.count)}, {"wait_ns", std::to_string(wait.count())}});
         auto attempt = keeper.Prepare(p.count);
         OnLoop([this, p, attempt = std::move(attempt), now] {
           Carry(leader_->OnPrepared(p.id, attempt, now()));
         });
       });
     } else if (auto* commit = std::get_if<agreement::Commit>(&action)) {
-      OnClerk([this, c = std::move(*commit), now](Keeper& keeper) {
-        auto report = keeper.Commit(c);
+      OnClerk([this, c = std::move(*commit), asked = asked_, now](Keeper& keeper) {
+        auto report = keeper.Commit(c, asked);
         OnLoop([this, id = c.id, report, now] {
           if (report.ok()) {
             last_save_ = *report;
@@ -263,9 +284,11 @@ void Coordinator::OnSaveEnded(const agreement::SaveEnded& ended) {
     if (late) return links_.log->Debug("no save (interval): ", last_failure_);
     links_.log->Warn("no save (", TriggerName(ended.reason), "): ", last_failure_,
                      ended.reason == kTriggerEnd ? "" : ". The job goes on");
-    OnClerk([reason = std::string(TriggerName(ended.reason)), why = last_failure_](Keeper& keeper) {
+    OnClerk([reason = ended.reason, step = ended.count, why = last_failure_](Keeper& keeper) {
       keeper.Abandon();
-      keeper.Journal("dropped", {{"trigger", Keeper::Quote(reason)}, {"why", Keeper::Quote(why)}});
+      keeper.Journal("dropped", {{"trigger", Keeper::Quote(TriggerName(reason))},
+                                 {"step", std::to_string(step)},
+                                 {"why", Keeper::Quote(why)}});
     });
   }
   desk_.OnSaveEnded(ended, last_save_ ? last_save_->name : "");
@@ -434,10 +457,10 @@ std::string Coordinator::StatusJson() const {
               {"save", leader_ ? std::string(agreement::LeaderStateName(leader_->state())) : "not started"},
               {"ending", std::string(ExitStateName(ending_.state()))}};
   if (last_save_) {
-    out["last_save"] = {{"checkpoint", last_save_->name},  {"step", last_save_->step},
-                        {"label", last_save_->label},      {"trigger", last_save_->trigger},
-                        {"bytes", last_save_->bytes},      {"stall_ns", last_save_->stall_ns},
-                        {"drain_ns", last_save_->drain_ns}};
+    out["last_save"] = {{"checkpoint", last_save_->name},   {"step", last_save_->step},
+                        {"label", last_save_->label},       {"trigger", last_save_->trigger},
+                        {"bytes", last_save_->bytes},       {"stall_ns", last_save_->stall_ns},
+                        {"drain_ns", last_save_->drain_ns}, {"durable_ns", last_save_->durable_ns}};
   }
   const DeadlineFacts facts = Stand().facts;
   if (facts.under_way != DeadlineFacts::UnderWay::kNothing) out["save_step"] = facts.boundary;
@@ -457,10 +480,11 @@ std::string Coordinator::StatusJson() const {
 
 void Coordinator::Close(std::function<void()> done) {
   closed_ = true;
-  for (Timer* timer : {&tick_, &interval_timer_}) timer->Stop();
+  for (Timer* timer : {&tick_, &interval_timer_, &progress_timer_}) timer->Stop();
   ending_.Stop();
   host_.Tell(Left{session_});
-  OnClerk([this, done = std::move(done)](Keeper& keeper) {
+  OnClerk([this, count = links_.progress().count, done = std::move(done)](Keeper& keeper) {
+    keeper.Journal("end", {{"count", std::to_string(count)}});
     keeper.Close();
     OnLoop(done);
   });

@@ -76,6 +76,7 @@ class Coordinator {
   void ScheduleInterval();
   void OnInterval();
   void MeasureIdle();
+  void TellProgress();
   Ending::Stand Stand() const;
   // Requests are heard: the restore is over, and neither the run nor saving in this life.
   bool can_save() const { return leader_ && leader_->state() != agreement::LeaderState::kClosed; }
@@ -90,10 +91,12 @@ class Coordinator {
   const Links links_;
   HostLink host_;
   std::optional<agreement::Leader> leader_;  // from the end of the restore on
-  Timer tick_, interval_timer_, interrupt_timer_;
+  Timer tick_, interval_timer_, interrupt_timer_, progress_timer_;
   SaveInterval interval_;
   SaveCosts costs_;
-  bool idle_ = true;  // no save was under way at the last look
+  std::chrono::steady_clock::time_point asked_{};  // when the save under way was begun
+  int64_t told_count_ = 0;                         // of steps, that the journal knows
+  bool idle_ = true;                               // no save was under way at the last look
   DrainMeter drain_;
   ControlDesk desk_;
   std::chrono::steady_clock::time_point requested_{};  // by the user's own signal,

@@ -1,7 +1,6 @@
 #include "runtime/session/keeper.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
@@ -16,8 +15,6 @@
 #include "runtime/version.h"
 
 namespace cairn {
-
-using nlohmann::json;
 
 Keeper::Keeper(const Bootstrap& boot, std::string session, Links links)
     : boot_(boot), session_(std::move(session)), links_(std::move(links)), claim_(RandomHex(16)) {}
@@ -220,7 +217,8 @@ Result<Published> Keeper::Publish(Index index, const std::vector<MemberRecord>& 
   return published;
 }
 
-Result<SaveReport> Keeper::Commit(const agreement::Commit& save) {
+Result<SaveReport> Keeper::Commit(const agreement::Commit& save,
+                                  std::chrono::steady_clock::time_point asked) {
   SaveReport report;
   std::vector<MemberRecord> records;
   for (const std::string& bytes : save.records) {
@@ -257,13 +255,15 @@ Result<SaveReport> Keeper::Commit(const agreement::Commit& save) {
   report.step = manifest.step;
   report.label = manifest.label;
   report.bytes = manifest.total_bytes;
+  report.durable_ns = Nanoseconds(std::chrono::steady_clock::now() - asked).count();
   Journal("saved", {{"checkpoint", Quote(newest_)},
                     {"step", std::to_string(report.step)},
                     {"label", std::to_string(report.label)},
                     {"trigger", Quote(report.trigger)},
                     {"bytes", std::to_string(report.bytes)},
                     {"stall_ns", std::to_string(report.stall_ns)},
-                    {"drain_ns", std::to_string(report.drain_ns)}});
+                    {"drain_ns", std::to_string(report.drain_ns)},
+                    {"durable_ns", std::to_string(report.durable_ns)}});
   return report;
 }
 
@@ -313,16 +313,8 @@ void Keeper::Close() {
 
 void Keeper::Journal(std::string_view event, const Fields& fields) {
   if (!directory_) return;
-  const uint32_t own_epoch = epoch().value_or(0);
-  std::string line = "{\"event\":" + Quote(event) + ",\"time\":" + Quote(UtcNow()) +
-                     ",\"epoch\":" + std::to_string(own_epoch);
-  for (const auto& [name, value] : fields) line += "," + Quote(name) + ":" + value;
-  const Status written = directory_->Journal(own_epoch, line + "}");
+  const Status written = AppendEvent(*directory_, event, epoch().value_or(0), fields);
   if (!written.ok()) links_.log->Debug("the journal was not written: ", written.message());
-}
-
-std::string Keeper::Quote(std::string_view text) {
-  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace cairn

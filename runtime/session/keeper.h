@@ -12,6 +12,7 @@
 #ifndef CAIRN_RUNTIME_SESSION_KEEPER_H_
 #define CAIRN_RUNTIME_SESSION_KEEPER_H_
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "runtime/agreement/leader.h"
 #include "runtime/catalog/checkpoints.h"
 #include "runtime/catalog/commit.h"
+#include "runtime/catalog/event.h"
 #include "runtime/catalog/retention.h"
 #include "runtime/control/control_client.h"
 #include "runtime/log/log.h"
@@ -41,6 +43,7 @@ struct SaveReport {
   uint64_t bytes = 0;
   int64_t stall_ns = 0;  // the longest of all members
   int64_t drain_ns = 0;
+  int64_t durable_ns = 0;        // from when it was asked for until the checkpoint was in place
   int64_t hurried_stall_ns = 0;  // as in MemberRecord
   int64_t hurried_drain_ns = 0;
 };
@@ -84,7 +87,8 @@ class Keeper {
 
   // For agreement::Prepare, Commit and Finish.
   Result<std::string> Prepare(int64_t step);
-  Result<SaveReport> Commit(const agreement::Commit& save);
+  // `asked`: when the save was begun.
+  Result<SaveReport> Commit(const agreement::Commit& save, std::chrono::steady_clock::time_point asked);
   Status Finish();
 
   // As Commit, of an attempt whose files are there: `records` by rank of the life that staged it, `state` what that had registered. Of
@@ -100,10 +104,10 @@ class Keeper {
   void Prune();
   void Close();  // the last act
 
-  // One line of journal.jsonl: event, time, epoch and the fields given (values are JSON texts).
-  using Fields = std::vector<std::pair<std::string, std::string>>;
+  // One line of the journal (catalog/event.h), of this life.
+  using Fields = JournalFields;
   void Journal(std::string_view event, const Fields& fields = {});
-  static std::string Quote(std::string_view text);  // as a JSON text
+  static std::string Quote(std::string_view text) { return JsonText(text); }
 
  private:
   Result<std::optional<Origin>> OriginOfNewRun() const;

@@ -109,10 +109,13 @@ Result<Rescued> LeadRescue(const LocalSnapshot& local, const std::string& parent
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   keeper.log().Info("rescued step ", local.step, ": ", FormatBytes(bytes), " in ",
                     FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)), ", ", published->name);
-  keeper.Journal("rescued", {{"checkpoint", Keeper::Quote(published->name)},
-                             {"step", std::to_string(local.step)},
-                             {"label", std::to_string(local.label)},
-                             {"bytes", std::to_string(bytes)}});
+  keeper.Journal(
+      "rescued",
+      {{"checkpoint", Keeper::Quote(published->name)},
+       {"step", std::to_string(local.step)},
+       {"label", std::to_string(local.label)},
+       {"bytes", std::to_string(bytes)},
+       {"rescue_ns", std::to_string(Nanoseconds(std::chrono::steady_clock::now() - begin).count())}});
   rescued.name = published->name;
   return rescued;
 }

@@ -90,7 +90,12 @@ Result<Order> RestoreLeader::Restore() {
     log_.Info("starting at step 0", start_over ? " (--checkpoint-resume=never)" : ": nothing to restore");
   keeper_.Journal("restore", {{"checkpoint", Keeper::Quote(loaded_)},
                               {"step", std::to_string(order.step)},
-                              {"world_size", std::to_string(boot_.world_size)}});
+                              {"world_size", std::to_string(boot_.world_size)},
+                              {"saved_world_size", std::to_string(cost_.saved_world_size)},
+                              {"state_bytes", std::to_string(cost_.needed_bytes)},
+                              {"read_bytes", std::to_string(cost_.read_bytes)},
+                              {"near_bytes", std::to_string(cost_.near_bytes)},
+                              {"restore_ns", std::to_string(cost_.time.count())}});
   return order;
 }
 
@@ -153,7 +158,12 @@ Result<Order> RestoreLeader::Choose(const RunDirectory& dir) {
     }
     if (next == candidates.end()) break;
     if (!exact || next->id.step == settings.resume_step) {
-      if (!exact) CAIRN_RETURN_IF_ERROR(MayTryAgain(dir, listing, *next, epoch, settings.strikes));
+      const Status may = exact ? OkStatus() : MayTryAgain(dir, listing, *next, epoch, settings.strikes);
+      if (!may.ok()) {
+        keeper_.Journal("refused",
+                        {{"checkpoint", Keeper::Quote(next->name)}, {"why", Keeper::Quote(may.message())}});
+        return may;
+      }
       CAIRN_ASSIGN_OR_RETURN(std::optional<Order> order, Take(dir, next->name));
       if (order) {
         order->finished = finished && next == candidates.begin();
@@ -437,19 +447,18 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std
                ? worst
                : worst.Annotate("checkpoint " + title + " could not be loaded; it is not marked");
   }
-  uint64_t read_bytes = 0, near_bytes = 0, needed_bytes = 0;
+  cost_ = {.saved_world_size = checkpoint.manifest.world_size};
   for (const Outcome& outcome : *outcomes) {
-    read_bytes += outcome.read_bytes;
-    near_bytes += outcome.near_bytes;
-    needed_bytes += outcome.needed_bytes;
+    cost_.read_bytes += outcome.read_bytes;
+    cost_.near_bytes += outcome.near_bytes;
+    cost_.needed_bytes += outcome.needed_bytes;
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  cost_.time = std::chrono::steady_clock::now() - begin;
   log_.Info("resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ",
-            FormatBytes(read_bytes), " read",
-            near_bytes > 0 ? " (" + FormatBytes(near_bytes) + " in the memory of the nodes)" : "",
-            load.exchange ? " for " + FormatBytes(needed_bytes) + " of state" : "", " in ",
-            FormatDuration(std::chrono::duration_cast<Nanoseconds>(seconds)),
-            RanksThenAndNow(checkpoint.manifest.world_size, boot_.world_size));
+            FormatBytes(cost_.read_bytes), " read",
+            cost_.near_bytes > 0 ? " (" + FormatBytes(cost_.near_bytes) + " in the memory of the nodes)" : "",
+            load.exchange ? " for " + FormatBytes(cost_.needed_bytes) + " of state" : "", " in ",
+            FormatDuration(cost_.time), RanksThenAndNow(checkpoint.manifest.world_size, boot_.world_size));
   if (!matching.noted.empty()) {
     log_.Info("checkpoint and program differ, which --checkpoint-match or the program allows:",
               Joined(matching.noted));

@@ -72,6 +72,14 @@ class RestoreLeader {
   std::set<std::string> touched_;  // items that a checkpoint was loaded into, which may have been damaged
   std::optional<Rescued> rescued_;
   std::string loaded_;  // the checkpoint that all have loaded; "" = none
+  // What that took; zeros for a fresh start.
+  struct Cost {
+    uint32_t saved_world_size = 0;
+    uint64_t read_bytes = 0;    // of the files, in whole blocks
+    uint64_t near_bytes = 0;    // of these, from copies in the memory of the nodes
+    uint64_t needed_bytes = 0;  // of state, each byte once
+    Nanoseconds time{};
+  } cost_;
 };
 
 }  // namespace cairn

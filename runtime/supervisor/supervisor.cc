@@ -19,9 +19,9 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/catalog/event.h"
 #include "runtime/catalog/lives.h"
 #include "runtime/control/socket.h"
-#include "runtime/formats/manifest.h"
 #include "runtime/settings.h"
 #include "runtime/slurm/requeue.h"
 #include "runtime/slurm/run_now.h"
@@ -334,8 +334,8 @@ void Supervisor::ReadStory() {
         told.restart != options_.restart)
       continue;
     // An earlier `cairn run` of this job may have left lives here.
-    const auto began = ParseUtc(told.began);
-    if (began && *began >= began_ - kClockSkew.count()) story_ = told;
+    const auto began = ParseEventTime(told.began);
+    if (began && *began / 1000 >= began_ - kClockSkew.count()) story_ = told;
   }
 }
 

@@ -378,6 +378,7 @@ class Job {
   void Act(const Broadcast& a) {
     for (auto& p : ranks_) Deliver(*p, a.message);
   }
+  void Act(const Begun& a) { Print(0, "begins a save: " + std::string(TriggerName(a.reason))); }
   void Act(const Prepare& a) {
     After(*ranks_[0], Upto(milliseconds(3)), [this, a, failing = Failing()] {
       DoLeader(failing ? leader_->OnPrepared(a.id, Status(Code::kNoSpace, "mkdir"), Now())
