@@ -33,6 +33,7 @@ void DescribeCommandLine(CLI::App* app, Invocation* invocation) {
   AddPrune(app, invocation);
   AddRuns(app, invocation);
   AddWhy(app, invocation);
+  AddReport(app, invocation);
   AddStatus(app, invocation);
   AddSave(app, invocation);
   AddDoctor(app, invocation);

@@ -1,20 +1,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "planner/restore_forecast.h"
 #include "runtime/catalog/target.h"
 #include "runtime/command/layout_file.h"
-#include "runtime/command/plan_picture.h"
 #include "runtime/command/progress_bar.h"
+#include "runtime/command/rank_forecasts.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/text.h"
 #include "runtime/formats/sums.h"
@@ -32,53 +28,6 @@ struct Request {
   uint32_t ranks = 0;
   uint64_t read_speed = 1000000000, network_speed = 1000000000;  // bytes per second and rank
 };
-
-// Rank by rank, as each would plan it in the restore.
-Result<std::vector<RestoreForecast>> ForecastRanks(const Index& index, const WantedLayout& wanted) {
-  std::vector<uint64_t> file_bytes;
-  for (const ShardRecord& file : index.files) file_bytes.push_back(file.bytes);
-  const uint32_t ranks = wanted.layout.world_size;
-  std::vector<RestoreForecast> forecasts(ranks);
-  // An index keeps all that it was ever asked for, so each is used for a few ranks only.
-  constexpr uint32_t kRanksAtOnce = 16;
-  std::atomic<uint32_t> next{0};
-  std::mutex mutex;  // guards the three below
-  Status status;
-  uint32_t done = 0;
-  ProgressBar bar;
-  const auto work = [&] {
-    for (;;) {
-      const uint32_t first = next.fetch_add(kRanksAtOnce);
-      if (first >= ranks) return;
-      const uint32_t last = std::min(first + kRanksAtOnce, ranks);
-      const auto plan_ranks = [&]() -> Status {
-        CAIRN_ASSIGN_OR_RETURN(const SavedIndex saved, SavedIndex::Make(index.saved));
-        const LayoutIndex layout(wanted.layout);
-        for (uint32_t rank = first; rank < last; ++rank) {
-          CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan,
-                                 PlanExchange({saved, layout, wanted.saved_array, kBlockBytes}, rank));
-          forecasts[rank] = ForecastOf(plan, saved, rank, file_bytes, kBlockBytes);
-        }
-        return OkStatus();
-      };
-      const Status planned = plan_ranks();
-      const std::lock_guard lock(mutex);
-      if (!planned.ok()) {
-        status = planned;
-        next = ranks;
-      }
-      done += last - first;
-      bar.Draw(done, ranks);
-    }
-  };
-  std::vector<std::thread> helpers;
-  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
-  for (unsigned t = 1; t < threads && t * kRanksAtOnce < ranks; ++t) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
-  if (!status.ok()) return status;
-  return forecasts;
-}
 
 struct Totals {
   uint64_t state = 0, read = 0, needed = 0, blocks = 0, received = 0, most_memory = 0;
@@ -219,17 +168,6 @@ Json PlanJson(const Chosen& chosen, const LoadedCheckpoint& loaded, const std::v
   return out;
 }
 
-Status WritePicture(const LoadedCheckpoint& loaded, const std::vector<RestoreForecast>& ranks,
-                    const Totals& sum, const std::string& path) {
-  PlanPicture picture;
-  picture.title = loaded.name + " on " + Count(ranks.size(), "rank");
-  picture.subtitle = "Saved by " + Count(loaded.manifest.world_size, "rank") + ". " + FormatBytes(sum.read) +
-                     " are read, each byte once; " + FormatBytes(sum.received) + " go from rank to rank.";
-  for (const ShardRecord& file : loaded.index.files) picture.file_numbers.push_back(file.number);
-  picture.ranks = &ranks;
-  return PublishFile(path, DrawPlan(picture));
-}
-
 Result<int> Plan(const Request& request, bool json) {
   CAIRN_ASSIGN_OR_RETURN(const Chosen chosen, ChooseCheckpoint(request.target));
   CAIRN_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded, LoadCheckpoint(chosen.dir, chosen.checkpoint.name));
@@ -243,10 +181,14 @@ Result<int> Plan(const Request& request, bool json) {
     if (!parsed.ok()) return parsed.status().Annotate(request.layout_file);
     wanted = *std::move(parsed);
   }
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<RestoreForecast> ranks, ForecastRanks(loaded.index, wanted));
+  ProgressBar bar;
+  CAIRN_ASSIGN_OR_RETURN(
+      const std::vector<RestoreForecast> ranks,
+      ForecastRanks(loaded.index, wanted, [&](uint32_t done) { bar.Draw(done, request.ranks); }));
   const uint64_t fixed_memory = FixedMemory(loaded);
   const Totals sum = Sum(ranks, fixed_memory, request);
-  if (!request.svg_file.empty()) CAIRN_RETURN_IF_ERROR(WritePicture(loaded, ranks, sum, request.svg_file));
+  if (!request.svg_file.empty())
+    CAIRN_RETURN_IF_ERROR(PublishFile(request.svg_file, DrawRestore(loaded, ranks)));
   if (json) {
     PrintJson(PlanJson(chosen, loaded, ranks, sum, fixed_memory, request));
   } else {

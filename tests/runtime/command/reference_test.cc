@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <map>
 #include <regex>
 #include <set>
 
@@ -73,6 +75,7 @@ TEST(Reference, DescribesEveryJsonField) {
                                                     {"show", run.path()},
                                                     {"verify", run.path()},
                                                     {"diff", run.path(), run.path()},
+                                                    {"report", run.path(), "-o", NewFolder() + "/r.html"},
                                                     {"export", run.path(), "--to", "hf", exported},
                                                     {"import", "--from", "hf", exported, NewFolder()},
                                                     {"fork", run.path(), NewFolder()},
@@ -95,6 +98,27 @@ TEST(Reference, DescribesEveryJsonField) {
     for (const std::string& key : keys)
       EXPECT_THAT(section, HasSubstr("`" + key + "`")) << "cairn " << arguments[0];
   }
+}
+
+// The names are an interface: whoever adds one says so on the page, and none goes.
+TEST(Reference, ListsEveryEventOfTheJournalWithItsFields) {
+  std::map<std::string, std::set<std::string>> written;
+  const std::regex call("(?:[Jj]ournal|AppendEvent)\\(([^;{]*)(\\{\\{[^;]*)?;");
+  for (const auto& file : std::filesystem::recursive_directory_iterator(CAIRN_SOURCE_DIR "/runtime")) {
+    if (file.path().extension() != ".cc") continue;
+    const std::string source = ReadText(file.path());
+    for (std::sregex_iterator it(source.begin(), source.end(), call), end; it != end; ++it) {
+      for (const std::string& event : Matches((*it)[1], "\"([a-z_]+)\""))
+        written[event].merge(Matches((*it)[2], "\\{\"([a-z_]+)\","));
+    }
+  }
+  std::map<std::string, std::set<std::string>> told;
+  const std::string page = Page("journal.md");
+  const std::regex row("\n\\| `([a-z_]+)` \\| ([^|]*) \\|");
+  for (std::sregex_iterator it(page.begin(), page.end(), row), end; it != end; ++it)
+    told[(*it)[1]] = Matches((*it)[2], "`([a-z_]+)`");
+  EXPECT_THAT(written, ::testing::SizeIs(::testing::Ge(20U)));
+  EXPECT_EQ(told, written);
 }
 
 TEST(Reference, HasTheTableOfSettingsAsTheProgramPrintsIt) {
