@@ -34,6 +34,7 @@ void DescribeCommandLine(CLI::App* app, Invocation* invocation) {
   AddRuns(app, invocation);
   AddWhy(app, invocation);
   AddReport(app, invocation);
+  AddMetrics(app, invocation);
   AddStatus(app, invocation);
   AddSave(app, invocation);
   AddDoctor(app, invocation);

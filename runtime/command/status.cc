@@ -3,10 +3,12 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "runtime/catalog/target.h"
 #include "runtime/command/ask.h"
 #include "runtime/command/known_runs.h"
+#include "runtime/command/screen.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/settings.h"
 #include "runtime/staging/memory_room.h"
@@ -17,11 +19,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::seconds kBound{10};
+constexpr std::chrono::seconds kPause{1};  // of --watch
 
-void PrintStatus(const Json& s) {
-  const auto line = [](const char* name, const std::string& text) {
-    std::printf("%-10s  %s\n", name, text.c_str());
-  };
+std::string Lines(const Json& s, int width) {
+  std::string out;
+  const auto line = [&](const char* name, const std::string& text) { out += NamedLine(name, text, width); };
   const auto duration = [](const Json& ns) { return FormatDuration(Nanoseconds(ns.get<int64_t>())); };
   line("job", s.at("job").get<std::string>() + "." + s.at("step_id").get<std::string>() + ", restart " +
                   s.at("restart").dump());
@@ -61,36 +63,51 @@ void PrintStatus(const Json& s) {
   }
   if (const auto failure = s.find("last_failure"); failure != s.end())
     line("failed", failure->get<std::string>());
+  return out;
 }
 
-Result<int> ShowStatus(const std::string& job_or_dir, bool json) {
-  CAIRN_ASSIGN_OR_RETURN(const FoundRun found, FindRun(job_or_dir));
-  CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, OpenRun(found.dir));
-  CAIRN_ASSIGN_OR_RETURN(const Json status, Ask(dir.path(), {{"op", "status"}}, kBound));
-  if (json) {
-    PrintJson(status);
-    return kExitGood;
-  }
+Result<std::string> StatusText(const Json& status, const std::string& dir) {
   try {
-    PrintStatus(status);
+    return Lines(status, TerminalWidth());
   } catch (const Json::exception& error) {
-    return Status(Code::kInternal, "the session in " + dir.path() +
-                                       " answered with something else than a status (" + error.what() +
+    return Status(Code::kInternal, "the session in " + dir + " answered with something else than a status (" +
+                                       error.what() +
                                        "): it may be of another version of Cairn; see `cairn status --json`");
   }
-  return kExitGood;
+}
+
+Result<int> ShowStatus(const std::string& job_or_dir, bool watch, bool json) {
+  CAIRN_ASSIGN_OR_RETURN(const FoundRun found, FindRun(job_or_dir));
+  CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, OpenRun(found.dir));
+  for (bool again = false;; again = true) {
+    CAIRN_ASSIGN_OR_RETURN(const Json status, Ask(dir.path(), {{"op", "status"}}, kBound));
+    if (json) {
+      PrintJson(status);
+      return kExitGood;
+    }
+    CAIRN_ASSIGN_OR_RETURN(const std::string text, StatusText(status, dir.path()));
+    if (!watch) {
+      std::printf("%s", text.c_str());
+      return kExitGood;
+    }
+    if (!again && TerminalWidth() > 0) std::printf("\033[2J");
+    DrawPage(text);
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 }  // namespace
 
 void AddStatus(CLI::App* app, Invocation* invocation) {
   auto name = std::make_shared<std::string>();
+  auto watch = std::make_shared<bool>(false);
   CLI::App* status =
       AddSubcommand(app, invocation, "status",
                     "Ask a running job how it stands: its step, whether a save is under way, what the last "
                     "save cost, what\n"
                     "went wrong last, and whether the job is about to end. JOB is found among `cairn runs`.",
-                    "cairn status 4711", [=] { return ShowStatus(*name, invocation->json); });
+                    "cairn status 4711", [=] { return ShowStatus(*name, *watch, invocation->json); });
+  status->add_flag("--watch", *watch, "again and again, once a second, until the job ends or Ctrl-C");
   status->add_option("JOB|DIR", *name, "a job, JOB.STEP, or the run's directory")->required()->type_name("");
 }
 

@@ -21,6 +21,7 @@ void AddPrune(CLI::App* app, Invocation* invocation);
 void AddRuns(CLI::App* app, Invocation* invocation);
 void AddWhy(CLI::App* app, Invocation* invocation);
 void AddReport(CLI::App* app, Invocation* invocation);
+void AddMetrics(CLI::App* app, Invocation* invocation);
 void AddStatus(CLI::App* app, Invocation* invocation);
 void AddSave(CLI::App* app, Invocation* invocation);
 void AddDoctor(CLI::App* app, Invocation* invocation);
