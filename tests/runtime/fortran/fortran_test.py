@@ -29,17 +29,47 @@ class ModuleTest(Lives):
         self.assertEqual({array["name"]: (array["dtype"], array["shape"]) for array in shown["arrays"]}, {
             "int8": ("I8", [12]), "int16": ("I16", [12]), "int32": ("I32", [12]), "int64": ("I64", [12]), "real32": ("F32", [12]), "real64": ("F64", [12]),
             "complex32": ("C64", [12]), "complex64": ("F64", [2, 2, 12]), "bool": ("BOOL", [12]), "logical": ("I32", [12]), "plane": ("I32", [5, 12]),
-            "twins": ("I32", [4, 12]), "scalar": ("F64", []), "seven": ("F64", [2, 1, 2, 3, 1, 2, 2]), "swapped": ("I32", [3])})
+            "twins": ("I32", [4, 12]), "component": ("F64", [2, 12]), "scalar": ("F64", []), "seven": ("F64", [2, 1, 2, 3, 1, 2, 2]), "swapped": ("I32", [3])})
 
     def test_errors_are_returned_or_end_the_program(self):
         [said] = self.life("run", 1, "errors")
-        self.assertEqual([line for line in said if line[0] != "says"], [["gaps", "-1"], ["dims", "-1"], ["outside", "-1"], ["early", "-9"]])
-        self.assertIn("cairn_add_blob('gaps'): there are gaps between the elements", self.log)
-        self.assertEqual(said[-1], ["says", "cairn_step", "before", "cairn_restore"])
+        other = "cairn_update('u'): type, extents or strides are not those of the piece that was added"
+        for (what, code, *message), expected in zip(said, (
+                ("gaps", "-1", "cairn_add_blob('gaps'): there are gaps between the elements"),
+                ("dims", "-1", "cairn_add_array('dims'): pieces, shape and offsets differ in the number of dimensions, or pieces in their type"),
+                ("uneven", "-1", "cairn_add_array('uneven'): the distance of its elements is no multiple of the size of a number; give an array of their own"),
+                ("outside", "-1", 'item "outside": a piece of extent 12 at offset 1 in dimension 0 reaches outside the global shape (12)'),
+                ("shorter", "-1", other), ("typed", "-1", other), ("spread", "-1", other),
+                ("second", "-1", 'item "u": there is no piece 1'),
+                ("early", "-9", "cairn_step before cairn_restore")), strict=True):
+            self.assertEqual((what, code, " ".join(message)), expected)
+        self.assertNotIn("rank0.err: cairn_", self.log)
         with self.started("other", 1, "stop") as step:
             self.assertTrue(step.join(60))
             self.assertEqual(step.ranks[0].returncode, 1)
             self.assertIn("cairn_add_output('/there/is/no/such/folder'): output \"/there/is/no/such/folder\": there is no such folder", step.log())
+
+    def test_compiles_with_long_integers_and_refuses_what_has_no_place_in_memory(self):
+        compiler = re.search(r"^CMAKE_Fortran_COMPILER:\w+=(.*)$", (self.build / "CMakeCache.txt").read_text(), re.M)[1]
+
+        def compiled(*source):
+            done = subprocess.run([compiler, "-fdefault-integer-8", "-fsyntax-only", *source], cwd=self.folder, capture_output=True, text=True)
+            return "" if done.returncode == 0 else done.stderr
+
+        self.assertEqual(compiled(self.build.resolve() / "runtime/fortran/cairn.f90"), "")
+        for piece, place in (("u", True), ("u(1:2)", True), ("l", True), ("w", False), ("2 * u", False), ("[u(1), u(2)]", False), ("3", False)):
+            (self.folder / "piece.f90").write_text(f"""
+                use cairn
+                integer, target :: u(3)
+                integer :: w(3)
+                logical, target :: l(3)
+                type(cairn_session) :: session
+                call cairn_add_array(session, 'u', cairn_piece({piece}), shape=[3], offset=[0])
+                call cairn_step(session, 1)
+                end
+                """)
+            with self.subTest(piece):
+                self.assertEqual(compiled("piece.f90") == "", place)
 
     def test_constants_are_those_of_the_header(self):
         module = dict(re.findall(r"parameter.* :: (CAIRN_\w+) = (-?\d+)", (self.build / "runtime/fortran/cairn.f90").read_text()))

@@ -5,7 +5,16 @@
 !     kinds stop    makes a wrong call without stat
 module notes
   use, intrinsic :: iso_c_binding, only: c_f_pointer, c_ptr
+  use, intrinsic :: iso_fortran_env, only: real32, real64
   implicit none
+  type :: cell
+    complex(real64) :: z
+    real(real64) :: r
+  end type
+  type :: uneven
+    complex(real32) :: z
+    real(real32) :: r
+  end type
   integer :: rank, ranks
   integer, target :: noted(3), copies = 0
 contains
@@ -42,6 +51,8 @@ program kinds
   logical, target :: b4(n)
   ! The middle of planes with a halo of two cells, and every other column of them; halos keep what they have.
   integer, target :: plane(-1:7, -1:2 * n + 2), twins(4, n)
+  type(cell), target :: cells(n)
+  type(uneven), target :: unevens(n)
   integer, pointer :: swapped(:)
   integer, target :: front(3), back(3)
   integer, target :: own(2)
@@ -91,6 +102,8 @@ program kinds
     call expect('halo', all(plane(-1:0, 2 * i - 1) == -1) .and. all(plane(6:7, 2 * i - 1) == -1))
     call expect('upper', all(twins(:2, i) == [1, 2] + 10 * (first + i)))
     call expect('lower', all(twins(3:, i) == [3, 4] + 10 * (first + i)))
+    call expect('component', cells(i)%z == cmplx(first + i, 9, real64))
+    call expect('other component', cells(i)%r == -1)
   end do
   call expect('scalar', scalar == 2.5_real64)
   call expect('seven', all(reshape(seven, [48]) == [(real(i, real64), i=1, 48)]))
@@ -124,6 +137,7 @@ contains
     call cairn_add_array(session, 'plane', cairn_piece(plane(1:5, 1:2 * m:2)), shape=[5, n], offset=[0, first])
     pieces = [cairn_piece(twins(:2, :m)), cairn_piece(twins(3:, :m))]
     call cairn_add_array(session, 'twins', pieces, shape=[4, n], offsets=reshape([0, first, 2, first], [2, 2]))
+    call cairn_add_array(session, 'component', cairn_piece(cells(:m)%z), shape=[n], offset=[first])
     call cairn_add_array(session, 'scalar', cairn_piece(scalar))
     call cairn_add_array(session, 'seven', cairn_piece(seven))
     swapped => front
@@ -140,6 +154,7 @@ contains
     integer, intent(in) :: what
     i1 = -1; i2 = -1; i4 = -1; i8 = -1; r4 = -1; r8 = -1; c4 = -1; c8 = -1; plane = -1; twins = -1
     scalar = -1; seven = -1; front = -1; back = -1; own = -1; noted = -1; b1 = .true.; b4 = .true.
+    cells = cell(-1, -1)
     if (what < 0) return
     do i = 1, m
       i1(i) = int(first + i, int8)
@@ -154,6 +169,7 @@ contains
       b4(i) = modulo(first + i, 2) == 0
       plane(1:5, 2 * i - 1) = [1, 2, 3, 4, 5] + 10 * (first + i)
       twins(:, i) = [1, 2, 3, 4] + 10 * (first + i)
+      cells(i)%z = cmplx(first + i, 9, real64)
     end do
     scalar = 2.5_real64
     seven = reshape([(real(i, real64), i=1, 48)], shape(seven))
@@ -162,16 +178,31 @@ contains
   end subroutine
 
   subroutine errors()
-    print '(a, i0)', 'gaps ', code_of_blob(cairn_piece(plane(1:5:2, 1)))
-    print '(2a)', 'says ', cairn_error()
+    code = code_of_blob(cairn_piece(plane(1:5:2, 1)))
+    call say('gaps')
     call cairn_add_array(session, 'dims', cairn_piece(i4), [n, n], [0, 0], code)
-    print '(a, i0)', 'dims ', code
+    call say('dims')
+    call cairn_add_array(session, 'uneven', cairn_piece(unevens%z), stat=code)
+    call say('uneven')
     call cairn_add_array(session, 'outside', cairn_piece(i4), [n], [1], code)
-    print '(a, i0)', 'outside ', code
+    call say('outside')
+    call cairn_add_array(session, 'u', cairn_piece(i4))
+    call cairn_update(session, 'u', cairn_piece(i4(:3)), stat=code)
+    call say('shorter')
+    call cairn_update(session, 'u', cairn_piece(r4), stat=code)
+    call say('typed')
+    call cairn_update(session, 'u', cairn_piece(plane(-1, :n)), stat=code)
+    call say('spread')
+    call cairn_update(session, 'u', cairn_piece(i4), index=2, stat=code)
+    call say('second')
     call cairn_step(session, 1, code)
-    print '(a, i0)', 'early ', code
-    print '(2a)', 'says ', cairn_error()
+    call say('early')
     stop
+  end subroutine
+
+  subroutine say(what)
+    character(*), intent(in) :: what
+    print '(2a, i0, 2a)', what, ' ', code, ' ', cairn_error()
   end subroutine
 
   integer function code_of_blob(piece)
