@@ -419,7 +419,7 @@ void Leader::Next(TimePoint now) {
       out_.emplace_back(Finish{});
       return;
     }
-    if (options_.save_at_end && !end_tried_ && gone_.empty()) {
+    if (options_.save_at_end && !stateless_ && !end_tried_ && gone_.empty()) {
       end_tried_ = true;
       if (!pending_) pending_.emplace();
       pending_->Merge(Want{.reason = kTriggerEnd, .all_bounded = false});
@@ -441,7 +441,9 @@ void Leader::MarkFinal(Input& in) {
   Peer& peer = peers_[in.from];
   if (std::exchange(peer.final, true)) return;
   ++finals_;
-  peer.final_count = std::get<Finalized>(in.message).count;
+  const Finalized& finalized = std::get<Finalized>(in.message);
+  peer.final_count = finalized.count;
+  stateless_ |= finalized.stateless;
   peer.count.mode = Mode::kFinal;
   peer.count.count = peer.final_count;
 }

@@ -25,7 +25,7 @@
 //     before it staged: Drop(id), and the request is held until the member answers again or its time is up.
 // 10. A member that is gone ends saving for this life: whatever its loss does not hinder is finished, later requests are refused.
 // 11. cairn_finalize: M sends Finalized(c) and stays; its memory stands for every later T. When all are final L saves once more if the
-//     count has moved since the last commit, has the run recorded as finished, and sends Close.
+//     count has moved since the last commit and no M has said that its state is gone, has the run recorded as finished, and sends Close.
 // 12. cairn_wait: M stands still, as in quiet, and sends Sync. When all have and L is idle, L sends Synced.
 // 13. Every state but idle and closed has a deadline; OnTick drives it. A request whose own time is short is given up before all have
 //     staged, once less is left than half of what the last save took from there: the rest of that time is for what follows without it.
@@ -249,6 +249,7 @@ class Leader {
   std::string gone_;  // why there are no more saves in this life; "" = none is gone
   std::optional<int64_t> committed_count_;
   bool end_tried_ = false;                                      // the save of cairn_finalize was begun
+  bool stateless_ = false;                                      // a final member's state is gone
   std::string last_failure_;                                    // of the last save
   std::optional<Nanoseconds> write_time_, hurried_write_time_;  // of the last save
   std::optional<Want> pending_;

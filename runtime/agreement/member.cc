@@ -153,12 +153,12 @@ MemberActions Member::OnQuietEnd(TimePoint now) {
   return Run(Event::kQuietEnd, in);
 }
 
-MemberActions Member::OnFinalized(int64_t count, int64_t label) {
+MemberActions Member::OnFinalized(int64_t count, int64_t label, bool stateless) {
   mode_ = Mode::kFinal;
   rest_count_ = count;
   label_ = label;
   held_ = true;
-  if (!closed_) Emit(Finalized{count});
+  if (!closed_) Emit(Finalized{count, stateless});
   Input in;
   return Run(Event::kFinalized, in);
 }

@@ -124,7 +124,8 @@ class Member {
                              int64_t label);  // count and label of the last cairn_step; not nested
   MemberActions OnQuietEnd(TimePoint now);
   MemberActions OnWait();  // in quiet: from now on at_rest() waits for all other members, too
-  MemberActions OnFinalized(int64_t count, int64_t label);  // once, outside quiet; held until Closed
+  // Once, outside quiet; held until Closed. stateless: a snapshot would fail.
+  MemberActions OnFinalized(int64_t count, int64_t label, bool stateless = false);
   MemberActions OnWaitExpired(TimePoint now);  // wait_until() has passed; harmless when early or late
 
   // Loop's thread.

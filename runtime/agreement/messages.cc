@@ -103,7 +103,7 @@ template <typename A> void Fields(A& a, Ref<A, Abort> m) { a(m.id); }
 template <typename A> void Fields(A& a, Ref<A, Staged> m) { a(m.id); a.CountOf(m.boundary); a(m.label); a(m.final); }
 template <typename A> void Fields(A& a, Ref<A, Record> m) { a(m.id); a(m.record); }
 template <typename A> void Fields(A& a, Ref<A, Failed> m) { a(m.id); a(m.why); }
-template <typename A> void Fields(A& a, Ref<A, Finalized> m) { a.CountOf(m.count); }
+template <typename A> void Fields(A& a, Ref<A, Finalized> m) { a.CountOf(m.count); a(m.stateless); }
 template <typename A> void Fields(A&, Ref<A, Sync>) {}
 template <typename A> void Fields(A& a, Ref<A, Poll> m) { a(m.id); }
 template <typename A> void Fields(A& a, Ref<A, ArmAt> m) { a(m.id); a.CountOf(m.boundary); a(m.time_left); }

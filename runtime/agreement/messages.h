@@ -87,6 +87,7 @@ struct Failed {
 // The program called cairn_finalize. Sent once.
 struct Finalized {
   int64_t count = 0;
+  bool stateless = false;  // its state is gone: there is nothing to save at the end
   bool operator==(const Finalized&) const = default;
 };
 

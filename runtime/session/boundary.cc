@@ -118,7 +118,8 @@ Status Boundary::Finish() {
   Lock lock(mutex_);
   AwaitLateCopies(lock);
   if (saver_) saver_->Hurry();  // the program computes no more
-  Carry(member_.OnFinalized(count_.load(), label_), lock);
+  const bool stateless = saver_ && !saver_->HaveMemory().ok();
+  Carry(member_.OnFinalized(count_.load(), label_, stateless), lock);
   Hold(lock);
   return closed_.value_or(OkStatus());
 }

@@ -289,7 +289,7 @@ Status Items::Update(int item, int piece, void* data) {
   }
   for (LocalPiece& local : array.pieces) {
     if (local.registered == static_cast<uint32_t>(piece))
-      local.data = static_cast<std::byte*>(data) + local.offset_bytes;
+      local.data = data == nullptr ? nullptr : static_cast<std::byte*>(data) + local.offset_bytes;
   }
   return OkStatus();
 }

@@ -123,8 +123,24 @@ Status Saver::Acquire(uint64_t save_id, int64_t boundary) {
   return OkStatus();
 }
 
+Status Saver::HaveMemory() const {
+  const auto gone = [](const std::string& name) {
+    return Status(Code::kUnavailable, "item \"" + name + "\" has no memory: the program has taken it back");
+  };
+  for (const RegisteredArray& array : items_.arrays()) {
+    for (const LocalPiece& piece : array.pieces) {
+      if (piece.data == nullptr && !piece.box.empty()) return gone(array.spec.name);
+    }
+  }
+  for (const RegisteredBlob& blob : items_.blobs()) {
+    if (blob.data == nullptr && blob.bytes() > 0) return gone(blob.name);
+  }
+  return OkStatus();
+}
+
 Status Saver::Copy(const SnapshotStamp& stamp, std::string_view metrics) {
   const int64_t begin = NowNs();
+  CAIRN_RETURN_IF_ERROR(HaveMemory());
   CAIRN_RETURN_IF_ERROR(items_.MarkTables());
   for (size_t i = 0; i < pieces_.size(); ++i)
     pointers_[i] = items_.arrays()[pieces_[i].first].pieces[pieces_[i].second].data;

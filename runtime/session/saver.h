@@ -60,6 +60,8 @@ class Saver {
   const std::vector<std::string>& notes() const { return staging_.notes; }
   const std::string& warning() const { return staging_.warning; }
 
+  // kUnavailable naming an item whose memory the program has taken back: there is nothing to copy.
+  Status HaveMemory() const;
   // A slot for this snapshot, or why there is none now.
   Status Acquire(uint64_t save_id, int64_t boundary);
   // The stall: copies arrays, blobs and the encoded metrics into the acquired slot. What is stable until a fence may be left to FinishCopy, which any

@@ -234,8 +234,8 @@ CAIRN_API int cairn_add_output(cairn_session* session, const char* path);
  * cairn_quiet_begin and cairn_quiet_end, and in cairn_wait, also on a thread of Cairn's. NULL: nobody is called any more. */
 CAIRN_API int cairn_on_copy(cairn_session* session, void (*collect)(void* user), void* user);
 
-/* Gives a new address to the piece-th piece (or flat range) of an array (or, with piece 0, to a blob). For programs that swap buffers: cheap, call it each
- * time before cairn_step. */
+/* Gives a new address to the piece-th piece (or flat range) of an array (or, with piece 0, to a blob): cheap; call it before each cairn_step where buffers are
+ * swapped. NULL: the memory is gone. Until it has an address again saves fail, naming the item, and cairn_finalize makes none. */
 CAIRN_API int cairn_update(cairn_session* session, const char* name, int piece, void* data);
 
 /* The same by number: items are numbered from 0 in the order of this member's cairn_add_* calls. */
@@ -443,9 +443,9 @@ CAIRN_API int cairn_metric(cairn_session* session, const char* name, double valu
 CAIRN_API int cairn_wait(cairn_session* session, int timeout_ms);
 
 /* Ends the session; collective. Saves once if the run moved on since its last save, waits until that is durable, records that the run is
- * finished and frees the session; *session becomes NULL. Where --checkpoint-on leaves out `end` it does not save, and the run is
- * finished only if its last state happens to be saved. An error means that the last state is not durable, as stderr says; what the program
- * computed stands. A process that exits without this call leaves a run that can be resumed. */
+ * finished and frees the session; *session becomes NULL. Where --checkpoint-on leaves out `end`, or memory of a member is gone (cairn_update),
+ * it does not save, and the run is finished only if its last state happens to be saved. An error means that the last state is not durable, as
+ * stderr says; what the program computed stands. A process that exits without this call leaves a run that can be resumed. */
 CAIRN_API int cairn_finalize(cairn_session** session);
 
 typedef struct cairn_checkpoint cairn_checkpoint;

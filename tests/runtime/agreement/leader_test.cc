@@ -620,6 +620,16 @@ TEST_F(LeaderTest, ARunThatIsNotSavedAtItsEndIsNotFinished) {
   EXPECT_EQ(Of<Finish>(restored.OnMessage(0, Finalized{5}, At(0))).size(), 1u);
 }
 
+TEST_F(LeaderTest, NothingIsSavedAtTheEndWhenTheStateOfAMemberIsGone) {
+  leader.OnMessage(0, Finalized{110}, At(0));
+  leader.OnMessage(1, Finalized{110, true}, At(0));
+  const auto end = leader.OnMessage(2, Finalized{110}, At(1));
+  EXPECT_TRUE(Told<Poll>(end).empty());
+  ASSERT_EQ(Told<Close>(end).size(), 1u);
+  EXPECT_FALSE(Told<Close>(end)[0].finished);
+  EXPECT_EQ(Told<Close>(end)[0].why, "") << "the program wants it so";
+}
+
 TEST_F(LeaderTest, WaitingEndsWhenAllWaitAndTheSaveUnderWayHasEnded) {
   ReachCommitting();
   EXPECT_THAT(Told<Synced>(FromAll(30, [](Rank) { return Sync{}; })), ElementsAre());

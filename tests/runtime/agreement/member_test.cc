@@ -268,6 +268,10 @@ TEST_F(MemberTest, WaitingLastsUntilTheLeadersWordOrItsLoss) {
 
 // ---- the end ----
 
+TEST_F(MemberTest, AFinalMemberSaysWhenItsStateIsGone) {
+  EXPECT_THAT(Sent<Finalized>(member.OnFinalized(90, 1090, true)), ElementsAre(Finalized{90, true}));
+}
+
 TEST_F(MemberTest, AFinalMembersImageStandsForALaterBoundary) {
   EXPECT_THAT(Sent<Finalized>(member.OnFinalized(90, 1090)), ElementsAre(Finalized{90}));
   EXPECT_TRUE(member.holds_application());

@@ -20,7 +20,7 @@ TEST(AgreementMessages, EveryMessageComesBackAsItWasSent) {
                                 Staged{7, 120, -5, true},
                                 Record{7, "\0\xff bytes"s},
                                 Failed{7, "no space on /dev/shm"},
-                                Finalized{400},
+                                Finalized{400, true},
                                 Sync{}};
   static_assert(std::variant_size_v<ToLeader> == 10);
   for (const ToLeader& m : to_leader) {

@@ -162,6 +162,9 @@ TEST(Items, UpdateMovesAllBoxesOfAFlatRange) {
   EXPECT_EQ(pieces[1].data, reinterpret_cast<std::byte*>(other));
   EXPECT_EQ(pieces[3].data, reinterpret_cast<std::byte*>(other + 14));
   EXPECT_FALSE(items.Update(0, 2, other).ok());
+  ASSERT_TRUE(items.Update(0, 1, nullptr).ok());
+  EXPECT_EQ(pieces[1].data, nullptr);
+  EXPECT_EQ(pieces.back().data, nullptr) << "though it does not begin where the range does";
 }
 
 TEST(Items, OrdinalsOfALayoutCountPiecesThatAreNotEmpty) {

@@ -1,5 +1,6 @@
 #include "runtime/session/saver.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -57,6 +58,21 @@ TEST(Saver, StaysInAHurryOverTheNextSaves) {
     EXPECT_EQ(record->hurried_drain_ns, record->drain_ns);
     End(*saver, save);
   }
+}
+
+TEST(Saver, CopiesNothingWhileAnItemHasNoMemory) {
+  OneRank rank(kThreeBlocks);
+  const auto saver = rank.MakeSaver(0);
+  EXPECT_TRUE(saver->HaveMemory().ok());
+  ASSERT_TRUE(rank.items.Update(0, 0, nullptr).ok());
+  EXPECT_THAT(saver->HaveMemory().message(), testing::HasSubstr("\"u\""));
+  ASSERT_TRUE(saver->Acquire(1, 10).ok());
+  EXPECT_EQ(saver->Copy({7, 10, false}, "").code(), Code::kUnavailable);
+  saver->Settle(1, Saver::Worth::kNone);
+  ASSERT_TRUE(rank.items.Update(0, 0, rank.memory.data()).ok());
+  Stage(*saver, 2);
+  EXPECT_TRUE(saver->Drain(rank.dir.path()).ok());
+  End(*saver, 2);
 }
 
 }  // namespace
