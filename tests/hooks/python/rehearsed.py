@@ -14,10 +14,11 @@ model.register_buffer("scale", torch.ones(1), persistent=False)
 average = copy.deepcopy(model)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)
+scalers = [torch.amp.GradScaler("cpu", enabled=False), torch.amp.GradScaler("cpu")]  # the first does nothing
 if sys.argv[1:] == ["forgetful"]:
     run = cairn.torch.attach(model)
 else:
-    run = cairn.torch.attach({"model": model, "average": average}, optimizer, scheduler)
+    run = cairn.torch.attach({"model": model, "average": average}, optimizer, scheduler, scaler=scalers[1])
 while run.steps_done < 1000:
     x = torch.randn(6, 4)
     loss = (model(x) * model.scale - x.sum(1, keepdim=True)).square().mean() + (average(x).detach() - model(x)).square().mean()

@@ -24,6 +24,8 @@ def left_out(models: Mapping[str, nn.Module], optimizers: Iterable[Optimizer], p
     for one in alive:
         if isinstance(one, Optimizer):
             known = any(id(parameter) in trained for parameter in _parameters(one))
+        elif isinstance(one, GradScaler) and not one.is_enabled():
+            known = True  # it has no state
         else:
             known = isinstance(one, nn.Module) or any(one is other for other in plain)
         if not known:
