@@ -3,20 +3,25 @@
     trainer = lightning.Trainer(max_epochs=10, callbacks=[cairn.lightning.Callback()])
     trainer.fit(model, loader)
 
-The end of each step of the optimizer is the boundary. Checkpoints of Lightning's own are not needed for it (`enable_checkpointing=False`).
+The end of each step of the optimizer is the boundary, and in validations a save may be made at any moment. What was due after the step that was saved
+(validation, schedulers, the end of an epoch) is done when the run goes on. Checkpoints of Lightning's own are not needed for it
+(`enable_checkpointing=False`); one that `fit` is given, or finds, counts until the run has saved itself.
 """
-from typing import Any, Dict, Iterator, Optional
+import contextlib
+import sys
+from typing import Any, Dict, Optional
 
 import lightning.pytorch
 
 import cairn.torch
-from cairn.errors import Mismatch
+from cairn.errors import Invalid, Mismatch
+from cairn.torch import trainers
 
 
 class Callback(lightning.pytorch.Callback):
     """Attaches the module, its optimizers and schedulers and the place in the data, restores them, and finalizes the run when `fit` is through.
 
-    run      the handle (`cairn.torch.Run`), from `on_fit_start` on
+    run      the handle (`cairn.torch.Run`), from `on_train_start` on
     options  of `cairn.torch.attach`: match, rename, name, extra
     """
 
@@ -25,49 +30,103 @@ class Callback(lightning.pytorch.Callback):
         self._options = options
 
     def on_fit_start(self, trainer, pl_module):
+        """Lightning goes on to load a checkpoint of its own, if it has one: what Cairn restores comes after that, right before the loop."""
+        fit_loop = trainer.fit_loop
+        trainers.need("lightning 2.6", lightning.__version__, (fit_loop, ("run", "restarting", "_restarting", "_should_accumulate", "_data_fetcher")),
+                      (fit_loop.epoch_loop, ("advance", "batch_progress")), (fit_loop.epoch_loop.val_loop, ("run", "restarting")),
+                      (trainer._logger_connector, ("_callback_metrics",)))
+        vars(fit_loop).pop("run", None)
+        fit = fit_loop.run
+
+        def run():
+            del fit_loop.run
+            loops = self._attach(trainer)
+            if not self.run.report.finished:
+                if loops.restored:
+                    self._go_on(trainer)
+                with self._quiet_validation(trainer):
+                    fit()
+            self.run.finalize()
+
+        fit_loop.run = run
+
+    def _attach(self, trainer) -> "_Loops":
         optimizers = trainer.optimizers[0] if len(trainer.optimizers) == 1 else trainer.optimizers
-        extra = {**self._options.get("extra", {}), "loops": _Loops(trainer)}
-        self.run = cairn.torch.attach(trainer.model, optimizers, [config.scheduler for config in trainer.lr_scheduler_configs],
-                                      scaler=getattr(trainer.precision_plugin, "scaler", None), **{**self._options, "extra": extra})
+        loops = _Loops(trainer)
+        self.run = trainers.attach(trainer.model, optimizers, [config.scheduler for config in trainer.lr_scheduler_configs],
+                                   scaler=getattr(trainer.precision_plugin, "scaler", None),
+                                   **{**self._options, "extra": {**self._options.get("extra", {}), "loops": loops}})
+        if loops.restored and trainer.ckpt_path and trainer.is_global_zero:
+            print(f"cairn: the run goes on from its own checkpoint of step {self.run.steps_done}, not from Lightning's {trainer.ckpt_path}", file=sys.stderr)
+        return loops
+
+    def _go_on(self, trainer) -> None:
+        """Has Lightning enter its loop in the middle of the iteration that was saved, with what comes after the step."""
+        fit_loop, epoch_loop = trainer.fit_loop, trainer.fit_loop.epoch_loop
+
+        def advance(fetcher):
+            del epoch_loop.advance
+            fit_loop._restarting = epoch_loop.val_loop.restarting = False
+            if not epoch_loop.batch_progress.is_last_batch:
+                self._pass_over(fetcher, epoch_loop.batch_progress.current.ready)
+            self.run.reset_generators()
+
+        if fit_loop.epoch_progress.current.processed < fit_loop.epoch_progress.current.started:
+            epoch_loop.advance = advance
+
+    def _pass_over(self, fetcher, used: int) -> None:
+        """Begins the data anew, since only now the samplers know the epoch."""
+        iter(fetcher)
+        for batch in range(used):
+            try:
+                next(fetcher)
+            except StopIteration:
+                raise Mismatch(f"{used} batches of this epoch were used, and the data has only {batch} now") from None
+
+    @contextlib.contextmanager
+    def _quiet_validation(self, trainer):
+        """A save between two steps of the optimizer would lack the gradients: then there is none."""
+        val_loop = trainer.fit_loop.epoch_loop.val_loop
+        validate = val_loop.run
+
+        def run():
+            with contextlib.nullcontext() if trainer.fit_loop._should_accumulate() else self.run.quiet():
+                return validate()
+
+        val_loop.run = run
+        try:
+            yield
+        finally:
+            del val_loop.run
 
     def on_train_start(self, trainer, pl_module):
-        if not self.run.restored:
-            return
-        fetcher, progress = trainer.fit_loop._data_fetcher, trainer.fit_loop.epoch_loop.batch_progress
-        if progress.is_last_batch:  # the next epoch's batches, of which Lightning has begun already, draw on the generators
-            self.run.reset_generators()
-            iter(fetcher)
-        else:
-            fetcher.iterator = self._rest(fetcher.iterator, progress.current.ready)
-
-    def _rest(self, batches: Iterator[Any], used: int) -> Iterator[Any]:
-        """Passes over what was used as the first batch is asked for: after `on_train_start` the samplers are told the epoch."""
-        for _ in range(used):
-            next(batches)
-        self.run.reset_generators()
-        yield from iter(lambda: next(batches), None)  # its next alone: an iter(batches) would begin anew
+        if self.run.protected and not hasattr(trainer.fit_loop._data_fetcher, "batches"):
+            raise Invalid("a training_step that takes dataloader_iter fetches by itself, so the place in the data is not known: take batch instead")
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         if not trainer.fit_loop._should_accumulate():
             self.run.step()
 
-    def on_train_end(self, trainer, pl_module):
-        self.run.finalize()
-
 
 class _Loops:
-    """How far Lightning's loops are. They count batches of one rank, so the number of ranks must remain what it was."""
+    """How far Lightning's loops are, and what was measured last. They count batches of one rank, so the number of ranks must remain what it was."""
 
     def __init__(self, trainer: lightning.pytorch.Trainer):
         self._trainer = trainer
+        self.restored = False
 
     def state_dict(self) -> Dict[str, Any]:
         loops = self._trainer.fit_loop.state_dict()
         loops["state_dict"].pop("combined_loader", None)  # of this rank alone; what was used is passed over instead
-        return {"world_size": self._trainer.world_size, "loops": loops}
+        for count in ("total", "current"):  # the batch is through: Lightning counts it a little later
+            progress = loops["epoch_loop.batch_progress"][count]
+            progress["completed"] = progress["processed"]
+        return {"world_size": self._trainer.world_size, "loops": loops, "metrics": dict(self._trainer._logger_connector._callback_metrics)}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         if state["world_size"] != self._trainer.world_size:
             raise Mismatch(f"{self._trainer.world_size} ranks instead of {state['world_size']}: Lightning counts batches of one rank, and they would mean "
                            "another place in the data")
         self._trainer.fit_loop.load_state_dict(state["loops"])
+        self._trainer._logger_connector._callback_metrics.update(state["metrics"])
+        self.restored = True

@@ -26,6 +26,7 @@ _LOCAL = "torch.local"
 _MAX_VALUES = 1 << 20
 _MAX_LOCAL = 1 << 16
 _attached: Dict[str, "Run"] = {}
+_ended: Set[str] = set()  # names of protected runs that this process has finalized
 
 
 def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[None, torch.optim.Optimizer, Mapping[str, torch.optim.Optimizer]] = None,
@@ -50,8 +51,11 @@ def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[No
     name              of the session: one for each attached loop of a program
 
     Random generators of Python, NumPy and PyTorch are saved too; they are each rank's own, and left as they are when the number of ranks changed.
-    A second call with the same name gives the same handle. Raises `cairn.Mismatch` when checkpoint and program differ: no rank may run on then.
+    A second call with the same name gives the same handle, until `Run.finalize`; then another loop needs another name. Raises `cairn.Mismatch` when
+    checkpoint and program differ: no rank may run on then.
     """
+    if name in _ended:
+        raise Invalid(f'the loop "{name}" was finalized in this process, and another one would resume from its end: give this one another name=')
     if name not in _attached:
         _attached[name] = Run(name, _by_name(model, "model"), _by_name(optimizer, "optim"), _by_name(scheduler, "scheduler"), loader, scaler,
                               dict(extra or {}), boundary, match, dict(rename or {}), outputs)
@@ -111,6 +115,7 @@ class Run:
         self._epoch = self._batch = self._skip = 0
         self._in_body = self._counted = False
         self._copying = False  # items hold what may still be copied
+        self._encoded = False  # in a quiet stretch: at its beginning
         self._replayed = False  # a step of an optimizer is part of a CUDA graph, whose replay calls no hook
         self._piece, self._pieces, self._end = 0, 1, 0  # of the step under way, and the place after it
         self._random: Optional[Dict[str, Any]] = None  # as it was saved
@@ -226,16 +231,22 @@ class Run:
     def reset_generators(self) -> None:
         """Sets the random generators as they were restored, once more: for a loop that has used them on its way to where the run stands."""
         if self._random is not None:
-            _set_random_state(self._random)
+            set_random_state(self._random)
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
-        """``with run.quiet():`` around what leaves the state as it is (validation): a save may be made at any moment inside."""
+        """``with run.quiet():`` around what leaves the models and the optimizers as they are (validation): a save may be made at any moment inside. What
+        else is saved (schedulers, `extra`, generators, the place in the data) is what it was at the beginning."""
         self._say_streams()
+        outer = self._encoded
+        if self.protected and not outer:
+            self._encode()
+            self._encoded = True
         try:
             with self._session.quiet():
                 yield
         finally:
+            self._encoded = outer
             self._fence_replays()
 
     def fence(self) -> None:
@@ -267,6 +278,8 @@ class Run:
     def finalize(self) -> None:
         """Saves the last state, waits until it is durable, and records the run as finished. Collective."""
         self._say_streams()
+        if self.protected:
+            _ended.add(self._name)
         self._session.finalize()
         _attached.pop(self._name, None)
 
@@ -308,7 +321,8 @@ class Run:
                 item.refresh(self._session)
             if any(item.shadow is not None for item in self._items):
                 torch.cuda.synchronize()
-            self._encode()
+            if not self._encoded:
+                self._encode()
         except Exception:  # nothing may pass through the C code that calls
             traceback.print_exc(file=sys.stderr)
 
@@ -329,7 +343,7 @@ class Run:
             for one in optimizers.values():
                 one["groups"] = []
         self._values.value = codec.encode(values, "the state of optimizers, schedulers and extra")
-        local = {"random": _random_state()}
+        local = {"random": random_state()}
         if self._loader is not None:
             local["loader"] = self._loader.state_dict()
         self._local.value = codec.encode(local, "the state of generators and loader")
@@ -458,7 +472,7 @@ def rank_and_size() -> Tuple[Optional[int], Optional[int]]:
     return None, None
 
 
-def _random_state() -> Dict[str, Any]:
+def random_state() -> Dict[str, Any]:
     state: Dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
     if "numpy" in sys.modules:
         state["numpy"] = sys.modules["numpy"].random.get_state()
@@ -467,7 +481,7 @@ def _random_state() -> Dict[str, Any]:
     return state
 
 
-def _set_random_state(state: Dict[str, Any]) -> None:
+def set_random_state(state: Dict[str, Any]) -> None:
     random.setstate(state["python"])
     torch.set_rng_state(state["torch"])
     if "numpy" in state and "numpy" in sys.modules:
