@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "runtime/catalog/marks.h"
@@ -68,7 +69,7 @@ class KeeperTest : public ::testing::Test {
     return {.id = save_, .count = step, .label = step, .records = {EncodeSessionMessage(*record)}};
   }
   std::string Save(Life& life, int64_t step) {
-    const auto report = life.keeper->Commit(Write(life, step));
+    const auto report = life.keeper->Commit(Write(life, step), std::chrono::steady_clock::now());
     EXPECT_TRUE(report.ok()) << report.status().message();
     return report->name;
   }
@@ -99,7 +100,7 @@ TEST_F(KeeperTest, ALifeThatWasOvertakenNeitherFinishesNorCommitsNorPrunes) {
   EXPECT_EQ(newer->opened.epoch, 2u);
   EXPECT_EQ(stale->keeper->Finish().code(), Code::kFenced);
   EXPECT_FALSE(fs::exists(dir_ + "/" + std::string(names::kFinished)));
-  EXPECT_EQ(stale->keeper->Commit(late).status().code(), Code::kFenced);
+  EXPECT_EQ(stale->keeper->Commit(late, std::chrono::steady_clock::now()).status().code(), Code::kFenced);
   stale->keeper->Prune();
   const Listing listing = *ListCheckpoints(Directory());
   ASSERT_EQ(listing.checkpoints.size(), 2u);
