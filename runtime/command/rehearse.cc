@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +21,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/command/diff_table.h"
@@ -48,6 +51,7 @@ struct RehearseArgs {
 struct BlobDiff {
   std::string name;
   std::vector<std::string> ranks;  // on which it differs
+  std::string only;                // "undisturbed", "resumed": the one run that has it
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -59,9 +63,46 @@ std::vector<char*> Pointers(std::vector<std::string>* strings) {
   return out;
 }
 
-// Runs a life of the command to its end. How it ends says nothing: a program that ends in the middle is an error to many a launcher.
+// What would have a life take part in another run than the rehearsal's: settings of the run itself, and options of the job, which its sruns inherit and
+// which outrank variables.
+bool OfAnotherRun(std::string_view variable) {
+  return variable.starts_with("SLURM_CAIRN_") || variable.starts_with("CAIRN_RUN_") ||
+         variable == "CAIRN_RESUME" || variable == "CAIRN_FROM" ||
+         variable.find("_SPANK_OPTION_cairn_") != std::string_view::npos;
+}
+
+// As system(3): the terminal's interrupt is the command's to obey, which then ends.
+class IgnoreInterrupts {
+ public:
+  IgnoreInterrupts() {
+    struct sigaction ignore = {};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGINT, &ignore, &before_[0]);
+    sigaction(SIGQUIT, &ignore, &before_[1]);
+  }
+  ~IgnoreInterrupts() {
+    sigaction(SIGINT, &before_[0], nullptr);
+    sigaction(SIGQUIT, &before_[1], nullptr);
+  }
+  IgnoreInterrupts(const IgnoreInterrupts&) = delete;
+  IgnoreInterrupts& operator=(const IgnoreInterrupts&) = delete;
+
+  // Those that the command is to obey.
+  sigset_t Ignored() const {
+    sigset_t out;
+    sigemptyset(&out);
+    if (before_[0].sa_handler != SIG_IGN) sigaddset(&out, SIGINT);
+    if (before_[1].sa_handler != SIG_IGN) sigaddset(&out, SIGQUIT);
+    return out;
+  }
+
+ private:
+  struct sigaction before_[2];
+};
+
+// Runs a life of the command to its end, and tells how that was: for messages alone, since ending in the middle is an error to many a launcher.
 // aside: what it prints goes to stderr.
-Status RunLife(std::vector<std::string> command, Variables variables, bool aside) {
+Result<std::string> RunLife(std::vector<std::string> command, Variables variables, bool aside) {
   variables.insert(variables.end(), {{"CAIRN_CHECKPOINT", "on"},
                                      {"CAIRN_ON", "end"},  // nothing but the rehearsal saves
                                      {"CAIRN_KEEP", "last=9"},
@@ -70,44 +111,63 @@ Status RunLife(std::vector<std::string> command, Variables variables, bool aside
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string_view name = std::string_view(*e).substr(0, std::string_view(*e).find('='));
     const bool ours =
-        name.starts_with("SLURM_CAIRN_") ||
         std::any_of(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
-    if (!ours) environment.emplace_back(*e);
+    if (!ours && !OfAnotherRun(name)) environment.emplace_back(*e);
   }
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   if (aside) posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+  const IgnoreInterrupts ignored;
+  const sigset_t obeyed = ignored.Ignored();
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigdefault(&attributes, &obeyed);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t pid;
-  const int error = posix_spawnp(&pid, command[0].c_str(), &files, nullptr, Pointers(&command).data(),
+  const int error = posix_spawnp(&pid, command[0].c_str(), &files, &attributes, Pointers(&command).data(),
                                  Pointers(&environment).data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) return Status::FromErrno(error, "run " + command[0]);
-  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  return OkStatus();
+  return WIFSIGNALED(status) ? "by signal " + std::to_string(WTERMSIG(status))
+                             : "with exit status " + std::to_string(WEXITSTATUS(status));
 }
 
-Result<std::unique_ptr<CheckpointSource>> Saved(const std::string& run, int64_t step) {
+// end: of the command, from RunLife.
+Result<std::unique_ptr<CheckpointSource>> Saved(const std::string& run, int64_t step,
+                                                const std::string& end) {
   auto source = OpenCheckpoint(run + "@" + std::to_string(step));
   if (source.ok()) return source;
-  return Status(Code::kNotFound, "the command has ended and left no checkpoint of step " +
-                                     std::to_string(step) + " (" + source.status().message() +
-                                     "). It must be one process, or an srun that has Cairn's plugin, come to "
-                                     "that step, and leave --checkpoint-dir to the rehearsal");
+  return Status(Code::kNotFound,
+                "the command has ended " + end + " and left no checkpoint of step " + std::to_string(step) +
+                    " in " + run + " (" + source.status().message() +
+                    "). It must be one process, or an srun that has Cairn's plugin, and come "
+                    "to that step");
+}
+
+const BlobItem* Find(const Blobs& blobs, const std::string& name) {
+  for (const BlobItem& item : blobs.items) {
+    if (item.name == name) return &item;
+  }
+  return nullptr;
 }
 
 std::vector<BlobDiff> CompareBlobs(const Blobs& whole, const Blobs& resumed) {
   std::vector<BlobDiff> out;
   for (const BlobItem& item : whole.items) {
-    BlobDiff diff{item.name, {}};
-    for (const BlobItem& other : resumed.items) {
-      if (other.name != item.name) continue;
-      for (size_t rank = 0; rank < item.by_rank.size(); ++rank) {
-        if (item.by_rank[rank] != other.by_rank[rank]) diff.ranks.push_back(std::to_string(rank));
-      }
+    const BlobItem* other = Find(resumed, item.name);
+    BlobDiff diff{item.name, {}, other == nullptr ? "undisturbed" : ""};
+    for (size_t rank = 0; other != nullptr && rank < item.by_rank.size(); ++rank) {
+      if (item.by_rank[rank] != other->by_rank[rank]) diff.ranks.push_back(std::to_string(rank));
     }
-    if (!diff.ranks.empty()) out.push_back(std::move(diff));
+    if (other == nullptr || !diff.ranks.empty()) out.push_back(std::move(diff));
+  }
+  for (const BlobItem& item : resumed.items) {
+    if (Find(whole, item.name) == nullptr) out.push_back({item.name, {}, "resumed"});
   }
   return out;
 }
@@ -141,8 +201,14 @@ void Print(const RehearseArgs& args, const std::string& folder, const Comparison
               static_cast<long long>(args.save_at), Count(found.ranks[0], "rank").c_str(),
               Count(found.ranks[1], "rank").c_str(), static_cast<long long>(args.until));
   PrintDiffs(found.arrays, false);
-  for (const BlobDiff& blob : found.blobs)
-    std::printf("blob %s differs on ranks %s\n", blob.name.c_str(), Join(blob.ranks).c_str());
+  for (const BlobDiff& blob : found.blobs) {
+    if (blob.only.empty())
+      std::printf("blob %s differs on ranks %s\n", blob.name.c_str(), Join(blob.ranks).c_str());
+    else
+      std::printf("blob %s is in the %s run alone\n", blob.name.c_str(), blob.only.c_str());
+  }
+  if (found.ranks[0] != found.ranks[1])
+    std::printf("blobs, which are each rank's own, are not compared between numbers of ranks\n");
   if (!found.equal)
     std::printf(
         "What differs was not restored, or was computed from something that is not registered.\n"
@@ -155,8 +221,11 @@ Json AsJson(const RehearseArgs& args, const std::string& folder, const Compariso
               {"ranks", found.ranks},  {"equal", found.equal},    {"arrays", Json::array()},
               {"blobs", Json::array()}};
   for (const ArrayDiff& array : found.arrays) out["arrays"].push_back(DiffJson(array));
-  for (const BlobDiff& blob : found.blobs)
-    out["blobs"].push_back({{"name", blob.name}, {"ranks", blob.ranks}});
+  for (const BlobDiff& blob : found.blobs) {
+    Json one = {{"name", blob.name}, {"ranks", blob.ranks}};
+    if (!blob.only.empty()) one["only"] = blob.only;
+    out["blobs"].push_back(std::move(one));
+  }
   return out;
 }
 
@@ -171,10 +240,25 @@ Result<std::vector<std::string>> WithRanks(std::vector<std::string> command, int
   return command;
 }
 
+// Of a command that begins with srun: its options outrank the variables by which the rehearsal keeps to directories of its own.
+Status RefuseOptions(const std::vector<std::string>& command) {
+  if (fs::path(command[0]).filename() != "srun") return OkStatus();
+  for (const SrunOption& option : ReadSrunCommand(command).options) {
+    if (option.name.starts_with("--checkpoint"))
+      return Status(Code::kInvalid,
+                    option.name +
+                        " is of the run itself, and the rehearsal would take part in it: leave "
+                        "Cairn's options out (what the program needs can be given as a variable: "
+                        "CAIRN_ATTACH=torch)");
+  }
+  return OkStatus();
+}
+
 Result<int> Rehearse(const RehearseArgs& args, bool json) {
   const std::string at = std::to_string(args.save_at), until = std::to_string(args.until);
   if (args.until <= args.save_at)
     return Status(Code::kInvalid, "--until=" + until + " is no step after --save-at=" + at);
+  CAIRN_RETURN_IF_ERROR(RefuseOptions(args.command));
   std::vector<std::string> again = args.command;
   if (args.ranks) {
     CAIRN_ASSIGN_OR_RETURN(again, WithRanks(args.command, *args.ranks));
@@ -182,13 +266,16 @@ Result<int> Rehearse(const RehearseArgs& args, bool json) {
   std::string folder = fs::absolute(args.dir).lexically_normal() / "cairn-rehearsal-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return Status::FromErrno(errno, "make " + folder);
   const std::string first = folder + "/whole", second = folder + "/resumed";
-  CAIRN_RETURN_IF_ERROR(
+  CAIRN_ASSIGN_OR_RETURN(
+      const std::string end_of_first,
       RunLife(args.command, {{"CAIRN_DIR", first}, {"CAIRN_REHEARSE", at + "," + until}}, json));
-  CAIRN_RETURN_IF_ERROR(Saved(first, args.save_at).status());
-  CAIRN_ASSIGN_OR_RETURN(const auto whole, Saved(first, args.until));
-  CAIRN_RETURN_IF_ERROR(RunLife(
-      again, {{"CAIRN_DIR", second}, {"CAIRN_FROM", first + "@" + at}, {"CAIRN_REHEARSE", until}}, json));
-  CAIRN_ASSIGN_OR_RETURN(const auto resumed, Saved(second, args.until));
+  CAIRN_RETURN_IF_ERROR(Saved(first, args.save_at, end_of_first).status());
+  CAIRN_ASSIGN_OR_RETURN(const auto whole, Saved(first, args.until, end_of_first));
+  CAIRN_ASSIGN_OR_RETURN(
+      const std::string end_of_second,
+      RunLife(again, {{"CAIRN_DIR", second}, {"CAIRN_FROM", first + "@" + at}, {"CAIRN_REHEARSE", until}},
+              json));
+  CAIRN_ASSIGN_OR_RETURN(const auto resumed, Saved(second, args.until, end_of_second));
   CAIRN_ASSIGN_OR_RETURN(const Comparison found, Compare(*whole, *resumed, args.tolerance));
   json ? PrintJson(AsJson(args, folder, found)) : Print(args, folder, found);
   std::error_code error;
@@ -203,8 +290,8 @@ void AddRehearse(CLI::App* app, Invocation* invocation) {
   CLI::App* rehearse = AddSubcommand(
       app, invocation, "rehearse",
       "Run a command twice: as it is, and resumed in fresh processes from what it saved at a step. Names\n"
-      "what differs some steps later, and exits 1 then. The command is one process, or begins with srun;\n"
-      "it needs no --checkpoint. Both runs are ended at the later step.",
+      "what differs some steps later, and exits 1 then. The command is one process, or begins with srun,\n"
+      "without Cairn's options. Both runs are ended at the later step.",
       "cairn rehearse --ranks=2 -- srun -n4 ./heat2d --steps 1000",
       [=] { return Rehearse(*args, invocation->json); });
   rehearse->add_option("--save-at", args->save_at, "the step that is saved")
@@ -218,7 +305,7 @@ void AddRehearse(CLI::App* app, Invocation* invocation) {
   rehearse->add_option("--ranks", args->ranks, "resume on so many ranks (default: as many)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
-  rehearse->add_option("--tolerance", args->tolerance, "pass over differences up to this, relative")
+  rehearse->add_option("--tolerance", args->tolerance, "pass over differences of arrays up to this, relative")
       ->capture_default_str()
       ->type_name("X")
       ->check(CLI::NonNegativeNumber);

@@ -56,6 +56,8 @@ struct Options {
   bool stop_in_copy =
       false;               // who reads its array within cairn_step is stopped (SIGSTOP) in the middle of it
   bool forgetful = false;  // each step depends on a number that is not registered
+  bool forgetful_note = false;  // the note counts the steps of this life
+  std::string note_name = "note";
   bool other_label = false;
   int blob_policy = CAIRN_BLOB_RESEED;
   bool no_finalize = false;
@@ -175,6 +177,8 @@ int main(int argc, char** argv) {
   app.add_option("--hold-file", o.hold_file);
   app.add_flag("--stop-in-copy", o.stop_in_copy);
   app.add_flag("--forgetful", o.forgetful);
+  app.add_flag("--forgetful-note", o.forgetful_note);
+  app.add_option("--note-name", o.note_name);
   app.add_flag("--other-label", o.other_label);
   app.add_flag("--no-finalize", o.no_finalize);
   CLI11_PARSE(app, argc, argv);
@@ -249,7 +253,8 @@ int main(int argc, char** argv) {
   cairn_add_blob(session, "seed", &seed, sizeof seed, o.blob_policy);
   static Note note;
   note.rank = rank;
-  cairn_add_sized_blob(session, "note", note.text, sizeof note.text, &note.size, CAIRN_BLOB_MERGE);
+  cairn_add_sized_blob(session, o.note_name.c_str(), note.text, sizeof note.text, &note.size,
+                       CAIRN_BLOB_MERGE);
   cairn_on_copy(session, Note::Write, &note);
 
   AwaitFile(o.restore_file);
@@ -272,7 +277,7 @@ int main(int argc, char** argv) {
   for (int member = 0; member < report.world_size_saved; ++member) {
     const void* text = nullptr;
     size_t size = 0;
-    cairn_saved_blob(session, "note", member, &text, &size);
+    cairn_saved_blob(session, o.note_name.c_str(), member, &text, &size);
     std::printf("note %d %.*s\n", member, static_cast<int>(size), static_cast<const char*>(text));
   }
   AwaitFile(o.wait_file);
@@ -283,7 +288,7 @@ int main(int argc, char** argv) {
     if (o.forgetful) forgotten += 0.5;
     time += 0.5;
     for (double& x : replica) x += 0.25;
-    note.step = step + 1;
+    note.step = step + 1 - (o.forgetful_note ? report.step : 0);
     if (o.step_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(o.step_us));
     const int64_t done = step + 1;
     if (rank == 0) {

@@ -10,7 +10,7 @@ namespace cairn {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
+using ::testing::Not;
 
 Outcome Rehearse(const std::string& dir, std::vector<std::string> options,
                  const std::vector<std::string>& toy) {
@@ -47,12 +47,61 @@ TEST(CairnRehearse, NamesWhatWasComputedFromSomethingThatIsNotRegistered) {
             0);
 }
 
-TEST(CairnRehearse, SaysWhichCheckpointTheCommandDidNotMake) {
-  const Outcome outcome = Rehearse(NewFolder(), {"--until=60"}, {"--steps", "50"});
+TEST(CairnRehearse, SaysWhichCheckpointTheCommandDidNotMakeAndHowItEnded) {
+  const std::string dir = NewFolder();
+  const Outcome outcome = Rehearse(dir, {"--until=60"}, {"--steps", "50"});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("left no checkpoint of step 60"));
+  EXPECT_THAT(outcome.err, HasSubstr("ended with exit status 0 and left no checkpoint of step 60 in " + dir +
+                                     "/cairn-rehearsal-"));
+  // As by the terminal, which interrupts both.
+  const Outcome killed =
+      RunCairn({"rehearse", "--dir", NewFolder(), "--", "sh", "-c", "kill -INT $PPID; kill -INT $$"});
+  EXPECT_EQ(killed.code, 1);
+  EXPECT_THAT(killed.err, HasSubstr("ended by signal 2 "));
   EXPECT_EQ(Rehearse(NewFolder(), {"--until=20"}, {}).code, 2);
   EXPECT_EQ(Rehearse(NewFolder(), {"--ranks=2"}, {}).code, 2);
+}
+
+// The stand-in for srun saves nothing, so this goes no further than the first life.
+TEST(CairnRehearse, KeepsItsRunsApartFromTheOneThatTheJobOrTheUserHasChosen) {
+  const std::string dir = NewFolder(), srun = dir + "/srun";
+  WriteText(srun, "#!/bin/sh\nexec env >" + dir + "/given\n");
+  std::filesystem::permissions(srun, std::filesystem::perms::owner_all);
+  RunCairn({"rehearse", "--dir", dir, "--", srun, "-n1", "./program"},
+           {{"_SLURM_SPANK_OPTION_cairn_checkpoint_dir", "/of/the/job"},
+            {"SLURM_SPANK__SLURM_SPANK_OPTION_cairn_checkpoint", "5"},
+            {"_SLURM_SPANK_OPTION_pyxis_container_image", "kept"},
+            {"SLURM_CAIRN_DIR", "/of/the/step"},
+            {"CAIRN_RUN_DIR", "/of/the/run"},
+            {"CAIRN_RESUME", "never"},
+            {"CAIRN_FROM", "/another"},
+            {"CAIRN_DIR", "/of/the/user"}});
+  const std::string given = ReadText(dir + "/given");
+  EXPECT_THAT(given, HasSubstr("_SLURM_SPANK_OPTION_pyxis_container_image=kept"));
+  EXPECT_THAT(given, HasSubstr("\nCAIRN_DIR=" + dir + "/cairn-rehearsal-"));
+  for (const char* name : {"SPANK_OPTION_cairn", "SLURM_CAIRN_", "CAIRN_RUN_", "CAIRN_RESUME", "CAIRN_FROM"})
+    EXPECT_THAT(given, Not(HasSubstr(name)));
+
+  const Outcome refused =
+      RunCairn({"rehearse", "--dir", dir, "--", srun, "-n1", "--checkpoint-dir=/of/the/job", "./program"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--checkpoint-dir is of the run itself"));
+}
+
+TEST(CairnRehearse, NamesABlobThatDiffersOrIsNotInBothRunsThoughAllArraysAreEqual) {
+  const Outcome differs = Rehearse(NewFolder(), {}, {"--forgetful-note"});
+  EXPECT_EQ(differs.code, 1) << differs.err;
+  EXPECT_THAT(differs.out, HasSubstr("\n2 of 2 arrays equal\nblob note differs on ranks 0\n"));
+
+  // Only the resumed life has CAIRN_FROM.
+  const Outcome renamed =
+      RunCairn({"rehearse", "--dir", NewFolder(), "--", "sh", "-c",
+                "exec " CAIRN_TOY " --n 100 --step-us 0 --note-name note${CAIRN_FROM:+2}"},
+               {{"CAIRN_MATCH", "allow-missing,allow-extra"}});
+  EXPECT_EQ(renamed.code, 1) << renamed.err;
+  EXPECT_THAT(
+      renamed.out,
+      HasSubstr("\nblob note is in the undisturbed run alone\nblob note2 is in the resumed run alone\n"));
 }
 
 }  // namespace
