@@ -65,9 +65,9 @@ wait_for() {
   done
 }
 
-# A node that still completes a job counts as idle for sinfo's --states, and gets no job.
+# A node that still completes a job counts as idle for sinfo's --states, and gets no job; nor does one whose CPUs are not all given back.
 cluster_is_idle() {
-  [[ -z $(squeue --noheader) && $(sinfo --noheader --partition=low --Node --format=%T) == $'idle\nidle\nidle\nidle' ]]
+  [[ -z $(squeue --noheader) && $(sinfo --noheader --partition=low --Node --format='%T %C' | grep -c '^idle 0/') == 4 ]]
 }
 
 # What lies in /dev/shm/cairn-<uid>/<job>.<node>.… of jobs of this cluster; another cluster of the same user may be at work.
