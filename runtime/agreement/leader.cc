@@ -45,6 +45,8 @@ template <typename... Fs>
 struct Overload : Fs... {
   using Fs::operator()...;
 };
+template <typename... Fs>
+Overload(Fs...) -> Overload<Fs...>;
 
 }  // namespace
 
@@ -421,7 +423,7 @@ void Leader::Next(TimePoint now) {
     }
     if (options_.save_at_end && !stateless_ && !end_tried_ && gone_.empty()) {
       end_tried_ = true;
-      if (!pending_) pending_.emplace();
+      if (!pending_) pending_.emplace(Want{});
       pending_->Merge(Want{.reason = kTriggerEnd, .all_bounded = false});
     }
   }
