@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "runtime/control/socket.h"
+#include "runtime/slurm/spawn.h"
 
 extern char** environ;
 
@@ -22,10 +22,14 @@ constexpr std::chrono::milliseconds kReapInterval{5};
 constexpr std::chrono::milliseconds kReapKilledInterval{100};
 constexpr size_t kMaxOutputBytes = size_t{16} << 20;
 
-std::vector<std::string> CleanEnvironment() {
+}  // namespace
+
+std::vector<std::string> CommandEnvironment() {
+  // The job's number: scontrol that resizes a job would leave a script in the working directory, and salloc would not ask for a new job.
   static constexpr std::string_view kDropped[] = {
-      "LD_PRELOAD=",     "SLURM_TIME_FORMAT=", "SLURM_CAIRN_TOKEN=", "TZ=", "LC_ALL=", "SQUEUE_FORMAT=",
-      "SQUEUE_FORMAT2=", "SLURM_BITSTR_LEN=",  "SLURM_CLUSTERS="};
+      "LD_PRELOAD=",     "SLURM_TIME_FORMAT=", "SLURM_CAIRN_TOKEN=", "TZ=",
+      "LC_ALL=",         "SQUEUE_FORMAT=",     "SQUEUE_FORMAT2=",    "SLURM_BITSTR_LEN=",
+      "SLURM_CLUSTERS=", "SLURM_JOB_ID=",      "SLURM_JOBID="};
   std::vector<std::string> env = {"TZ=UTC", "LC_ALL=C"};
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string_view entry(*e);
@@ -36,15 +40,6 @@ std::vector<std::string> CleanEnvironment() {
   }
   return env;
 }
-
-std::vector<char*> Pointers(std::vector<std::string>* strings) {
-  std::vector<char*> out;
-  for (std::string& s : *strings) out.push_back(s.data());
-  out.push_back(nullptr);
-  return out;
-}
-
-}  // namespace
 
 // Ends itself: once both outputs have ended and the process was reaped, or when the bound has passed.
 class CommandRunner::Command {
@@ -91,29 +86,16 @@ class CommandRunner::Command {
     fcntl(out[1], F_SETFL, 0);
     fcntl(err[1], F_SETFL, 0);
 
-    posix_spawn_file_actions_t files;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, out[1], 1);
-    posix_spawn_file_actions_adddup2(&files, err[1], 2);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
+    SpawnSetup setup{.program = argv[0],
+                     .argv = std::move(argv),
+                     .environment = CommandEnvironment(),
+                     .descriptors = {{-1, 0}, {out[1], 1}, {err[1], 2}},
+                     .defaults = {}};
     // SIGTERM stays ignored where the caller ignores it: Slurm sends it to everything in a batch job, also to the question why.
-    sigset_t none, all_but_term;
-    sigemptyset(&none);
-    sigfillset(&all_but_term);
-    sigdelset(&all_but_term, SIGTERM);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all_but_term);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    std::vector<std::string> env = CleanEnvironment();
-    const int error = posix_spawnp(&pid_, argv[0].c_str(), &files, &attributes, Pointers(&argv).data(),
-                                   Pointers(&env).data());
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-    if (error == 0) return OkStatus();
-    pid_ = -1;
-    return Status::FromErrno(error, "run " + name_);
+    sigfillset(&setup.defaults);
+    sigdelset(&setup.defaults, SIGTERM);
+    CAIRN_ASSIGN_OR_RETURN(pid_, cairn::Spawn(std::move(setup)));
+    return OkStatus();
   }
 
   void Open(Output* output, int fd) {
@@ -143,10 +125,9 @@ class CommandRunner::Command {
     if (waitpid(pid_, &status, WNOHANG) == 0) return reap_.Once(kReapInterval);
     pid_ = -1;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return End(std::move(out_.text));
-    const std::string how = WIFEXITED(status) ? "exit status " + std::to_string(WEXITSTATUS(status))
-                                              : "signal " + std::to_string(WTERMSIG(status));
     const std::string& said = err_.text.empty() ? out_.text : err_.text;
-    End(Status(Code::kUnavailable, name_ + " failed with " + how + ": " + said.substr(0, said.find('\n'))));
+    End(Status(Code::kUnavailable,
+               name_ + " failed with " + HowItEnded(status) + ": " + said.substr(0, said.find('\n'))));
   }
 
   void BoundPassed() { End(Status(Code::kTimeout, name_ + " did not answer in time")); }

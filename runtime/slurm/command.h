@@ -1,7 +1,6 @@
 // CommandRunner: runs Slurm's commands from the loop, bounded. Loop thread only.
 //
-// The children have stdin on /dev/null, an empty signal mask, default dispositions, and the caller's environment without LD_PRELOAD, Slurm's
-// output formats and the token, with TZ=UTC and LC_ALL=C. Their death is seen by the end of their output: no SIGCHLD handler is installed.
+// The children have stdin on /dev/null, an empty signal mask, default dispositions, and the environment of CommandEnvironment. Their death is seen by the end of their output: no SIGCHLD handler is installed.
 #ifndef CAIRN_RUNTIME_SLURM_COMMAND_H_
 #define CAIRN_RUNTIME_SLURM_COMMAND_H_
 
@@ -18,6 +17,9 @@
 #include "runtime/control/loop.h"
 
 namespace cairn {
+
+// NAME=VALUE: the caller's, without LD_PRELOAD, Slurm's output formats, the token and the job's number, with TZ=UTC and LC_ALL=C.
+std::vector<std::string> CommandEnvironment();
 
 class CommandRunner {
  public:

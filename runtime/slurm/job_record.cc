@@ -109,8 +109,8 @@ JobRecord ToRecord(const std::map<std::string, std::string, std::less<>>& fields
   r.partition = text("Partition");
   r.account = text_or_none("Account");
   r.qos = text_or_none("QOS");
-  r.memory_per_node = text_or_none("MinMemoryNode");
-  r.memory_per_cpu = text_or_none("MinMemoryCPU");
+  r.memory_per_node = text("MinMemoryNode");
+  r.memory_per_cpu = text("MinMemoryCPU");
   r.node_list = text("NodeList");
   r.batch_host = text("BatchHost");
   r.nodes = Number<int>(text("NumNodes")).value_or(0);  // a range while the job is pending

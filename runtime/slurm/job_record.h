@@ -21,10 +21,11 @@ struct JobRecord {
   std::string name, user;     // user without the uid
   std::string state, reason;  // "RUNNING", "None": as Slurm spells them, without the flags of running jobs
   std::string partition, node_list, batch_host, work_dir, exit_code;
-  std::string account, qos;                     // "" = none
-  std::string memory_per_node, memory_per_cpu;  // "4G", as asked for; at most one is there
-  int nodes = 0, cpus = 0, gpus = 0;            // allocated; 0 while the job is pending
-  int tasks = 0;                                // that it was submitted for
+  std::string account, qos;  // "" = none
+  std::string memory_per_node,
+      memory_per_cpu;                 // "4G", as asked for; "0" = all that a node has. At most one is there
+  int nodes = 0, cpus = 0, gpus = 0;  // allocated; 0 while the job is pending
+  int tasks = 0;                      // that it was submitted for
   int restarts = 0;
   bool requeue = false;  // Requeue=1
   bool batch = false;    // BatchFlag ≠ 0: only such jobs can be requeued

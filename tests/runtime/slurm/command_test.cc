@@ -84,14 +84,17 @@ TEST(CommandRunner, LetsACommandIgnoreSigtermAsItsCallerDoes) {
 TEST(CommandRunner, GivesACleanEnvironment) {
   setenv("SLURM_TIME_FORMAT", "relative", 1);
   setenv("SLURM_CAIRN_TOKEN", "secret", 1);
+  setenv("SLURM_JOB_ID", "7", 1);
   setenv("TZ", "America/New_York", 1);
   const auto r =
-      RunAndWait({"sh", "-c", "echo $SLURM_TIME_FORMAT,$SLURM_CAIRN_TOKEN,$TZ,$LC_ALL"}, milliseconds(20000));
+      RunAndWait({"sh", "-c", "echo $SLURM_TIME_FORMAT,$SLURM_CAIRN_TOKEN,$SLURM_JOB_ID,$TZ,$LC_ALL"},
+                 milliseconds(20000));
   unsetenv("SLURM_TIME_FORMAT");
   unsetenv("SLURM_CAIRN_TOKEN");
+  unsetenv("SLURM_JOB_ID");
   unsetenv("TZ");
   ASSERT_TRUE(r.ok());
-  EXPECT_EQ(*r, ",,UTC,C\n");
+  EXPECT_EQ(*r, ",,,UTC,C\n");
 }
 
 TEST(CommandRunner, ForgetsWhatStillRunsWhenItIsDestroyed) {

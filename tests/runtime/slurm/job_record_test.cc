@@ -63,7 +63,7 @@ TEST(JobRecord, CountsGpusInTheWordsOfOldAndNewSlurm) {
 TEST(JobRecord, ReadsWhatANodeOfTheSameKindNeeds) {
   EXPECT_EQ(ParseJobRecord(kRunning, 675001)->account, "");
   const auto r = ParseJobRecord(
-      "JobId=5 JobState=RUNNING Account=physics QOS=normal Partition=low MinCPUsNode=1 MinMemoryNode=0 "
+      "JobId=5 JobState=RUNNING Account=physics QOS=normal Partition=low MinCPUsNode=1 "
       "MinMemoryCPU=4000M",
       5);
   ASSERT_TRUE(r.ok());
@@ -71,6 +71,9 @@ TEST(JobRecord, ReadsWhatANodeOfTheSameKindNeeds) {
   EXPECT_EQ(r->qos, "normal");
   EXPECT_EQ(r->memory_per_node, "");
   EXPECT_EQ(r->memory_per_cpu, "4000M");
+  const auto whole = ParseJobRecord("JobId=5 JobState=RUNNING MinCPUsNode=1 MinMemoryNode=0", 5);
+  EXPECT_EQ(whole->memory_per_node, "0");  // --mem=0
+  EXPECT_EQ(whole->memory_per_cpu, "");
 }
 
 TEST(JobRecord, TakesUnknownTimesForNone) {
