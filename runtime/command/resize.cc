@@ -14,6 +14,7 @@
 #include "runtime/catalog/lives.h"
 #include "runtime/catalog/target.h"
 #include "runtime/command/ask.h"
+#include "runtime/command/donor.h"
 #include "runtime/command/known_runs.h"
 #include "runtime/command/progress_bar.h"
 #include "runtime/command/resize_plan.h"
@@ -37,6 +38,7 @@ constexpr seconds kStatusBound{10};
 constexpr milliseconds kPoll{300};
 constexpr seconds kSettled{120};  // Slurm's shrink, or the end of a job that is requeued: KillWait and more
 constexpr seconds kNextLife{120};
+constexpr char kUsesThemLater[] = "the job has its new nodes, and uses them from its next life on";
 
 struct ResizeArgs {
   std::string job;
@@ -56,16 +58,9 @@ struct Job {
   Json status;
 };
 
-// scontrol would leave a script in the working directory if it were told to resize from within a job, and salloc takes a job's variables for
-// its options.
-Result<std::string> OutsideOfJobs(std::vector<std::string> command, seconds bound) {
-  command.insert(command.begin(), {"env", "-u", "SLURM_JOBID", "-u", "SLURM_JOB_ID"});
-  return RunNow(std::move(command), bound);
-}
-
 Result<std::string> Scontrol(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "scontrol");
-  return OutsideOfJobs(std::move(arguments), kSlurmBound);
+  return RunNow(std::move(arguments), kSlurmBound);
 }
 
 Result<JobRecord> ReadJob(uint32_t id) {
@@ -114,6 +109,7 @@ Result<Job> LookAt(const ResizeArgs& args) {
   CAIRN_ASSIGN_OR_RETURN(job.status, Ask(job.dir, {{"op", "status"}}, kStatusBound));
   job.facts.supervised = job.status.value("supervised", false);
   job.facts.min_nodes = job.status.value("min_nodes", 1);
+  job.facts.why_not = job.status.value("why_no_resize", "");
   return job;
 }
 
@@ -207,19 +203,41 @@ Result<JobRecord> AwaitJob(uint32_t id, seconds bound, const std::string& what,
   }
 }
 
-// Gives the job the nodes that it lacks; its step goes on without them.
-Status Grow(const Job& job, Nanoseconds patience, bool json) {
+Result<std::vector<std::string>> NodesOf(uint32_t id) {
+  const auto end = Clock::now() + kSlurmBound;
+  for (;;) {
+    const auto record = ReadJob(id);
+    auto names = record.ok() ? HostNames(record->node_list) : record.status();
+    if (names.ok() || Clock::now() > end) return names;
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+// Gives the job the nodes that it lacks; its step goes on without them. The job as it is then: in the wait it may have begun another life, or lost
+// nodes.
+Result<Job> Grow(const ResizeArgs& args, const Job& job, Nanoseconds patience, bool json) {
   const auto wait = std::chrono::ceil<seconds>(patience);
-  const auto more = static_cast<size_t>(job.wish.nodes - job.facts.job.nodes);
-  Say(json, "queued  for " + Count(more, "more node") + "; the job goes on meanwhile");
-  const Status given =
-      OutsideOfJobs(DonorCommand(job.wish, job.facts.job, wait, std::time(nullptr)), wait + kSlurmBound)
-          .status();
-  const auto record = ReadJob(job.id);
-  if (record.ok() && record->nodes == job.wish.nodes) return OkStatus();
-  return Status(Code::kUnavailable, "nothing was changed: within " + FormatDuration(wait) +
-                                        " Slurm has not given the job " + Count(more, "more node") +
-                                        (given.ok() ? "" : " (" + given.message() + ")"));
+  const std::string more = Count(static_cast<size_t>(job.wish.nodes - job.facts.job.nodes), "more node");
+  Say(json, "queued  for " + more + "; the job goes on meanwhile");
+  const Status given = RunDonor(DonorCommand(job.wish, job.facts.job, wait, std::time(nullptr)));
+  const auto after = NodesOf(job.id);
+  switch (JudgeGrowth(given.ok(), job.facts.names, after.ok() ? std::optional(*after) : std::nullopt)) {
+    case Growth::kNothing:
+      return Status(Code::kUnavailable, "nothing was changed: within " + FormatDuration(wait) +
+                                            " Slurm has not given the job " + more + " (" + given.message() +
+                                            ")");
+    case Growth::kUnknown:
+      return Status(Code::kUnavailable, "whether Slurm has given the job " + more + " is not known (" +
+                                            given.message() + "; " + after.status().message() +
+                                            "): `scontrol show job " + std::to_string(job.id) + "` tells");
+    case Growth::kGrown:
+      break;
+  }
+  Result<Job> grown = LookAt(args);
+  const Status life = grown.ok() ? CheckLife(grown->facts) : grown.status();
+  CAIRN_RETURN_IF_ERROR(life.Annotate(kUsesThemLater));
+  grown->wish.nodes = grown->facts.job.nodes;
+  return grown;
 }
 
 Result<Json> AwaitNextLife(const Job& job, bool json) {
@@ -278,7 +296,7 @@ Result<int> Resize(const ResizeArgs& args, bool json) {
   if (!timeout.ok()) return timeout.status().Annotate("--timeout");
   if (args.nodes == 0 && args.list.empty())
     return Status(Code::kInvalid, "to how many nodes? Give a number, or --nodes=LIST");
-  CAIRN_ASSIGN_OR_RETURN(const Job job, LookAt(args));
+  CAIRN_ASSIGN_OR_RETURN(Job job, LookAt(args));
   CAIRN_ASSIGN_OR_RETURN(const ResizeWay way, PlanResize(job.wish, job.facts));
   Json out = {{"job", job.id},
               {"dir", job.dir},
@@ -290,11 +308,13 @@ Result<int> Resize(const ResizeArgs& args, bool json) {
     json ? PrintJson(out) : Say(json, PlanText(job, way));
     return kExitGood;
   }
+  if (way == ResizeWay::kGrow) {
+    CAIRN_ASSIGN_OR_RETURN(job, Grow(args, job, *timeout, json));
+    out["to"] = job.wish.nodes;
+  }
   const std::string nodes = args.list.empty() ? std::to_string(job.wish.nodes) : args.list;
-  if (way == ResizeWay::kGrow) CAIRN_RETURN_IF_ERROR(Grow(job, *timeout, json));
   const Result<int64_t> saved = Save(job, way, nodes, *timeout);
-  if (way == ResizeWay::kGrow && !saved.ok())
-    return saved.status().Annotate("the job has its nodes, and uses them from its next life on");
+  if (way == ResizeWay::kGrow && !saved.ok()) return saved.status().Annotate(kUsesThemLater);
   CAIRN_ASSIGN_OR_RETURN(const int64_t step, saved);
   Say(json, "saved  step " + std::to_string(step) + " is durable in " + job.dir);
   CAIRN_ASSIGN_OR_RETURN(const Json done,
@@ -316,7 +336,7 @@ void AddResize(CLI::App* app, Invocation* invocation) {
                     "started by `cairn run`, and grows only where the site allows it; with --requeue it goes "
                     "back into the queue for\n"
                     "the new number.\n"
-                    "Exits 1, with the reason and nothing changed, where that is not possible.",
+                    "Exits 1, with the reason and what was changed until then, where that is not possible.",
                     "cairn resize 4711 2", [=] { return Resize(*args, invocation->json); });
   resize->add_option("JOB", args->job, "a job, or JOB.STEP")->required()->type_name("");
   resize->add_option("N", args->nodes, "how many nodes")->type_name("")->check(CLI::PositiveNumber);

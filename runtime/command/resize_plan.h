@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,10 @@ struct ResizeWish {
 struct ResizeFacts {
   JobRecord job;
   std::vector<std::string> names;  // of the job's nodes
-  std::string user;                // who asks; "root" may do everything
+  std::string user;                // who asks; "root" may do everything but grow a job
   bool supervised = false;         // the job runs under `cairn run`,
   int min_nodes = 1;               // which does not go on with fewer
+  std::string why_not;             // this life does not make room now; "" = it would
   bool may_shrink = true;          // Slurm has no disable_job_shrink
   bool may_grow = false;           // Slurm has permit_job_expansion
 };
@@ -39,11 +41,20 @@ enum class ResizeWay : uint8_t { kShrink, kGrow, kRequeue };
 // kUnavailable: it cannot be done; the message says why, and what can be done instead.
 Result<ResizeWay> PlanResize(const ResizeWish& wish, const ResizeFacts& facts);
 
+// Whether the life that runs can make room for another one: also to be asked after a wait, in which it may have ended. kUnavailable: it cannot.
+Status CheckLife(const ResizeFacts& facts);
+
+// What has become of a job whose donor has ended. `given`: with success. `before`, `after`: the names of the job's nodes then and now; nothing where they
+// cannot be read.
+enum class Growth : uint8_t { kGrown, kNothing, kUnknown };
+Growth JudgeGrowth(bool given, const std::vector<std::string>& before,
+                   const std::optional<std::vector<std::string>>& after);
+
 // The nodes that the job loses when it is shrunk in place: those that are not named, else the last ones.
 std::vector<std::string> NodesThatGo(const ResizeWish& wish, const ResizeFacts& facts);
 
 // The salloc that gets the missing nodes, like those that the job has, within `patience`, and gives them to the job. It ends without leaving
-// an allocation behind, also when it is interrupted. `now`: Unix seconds.
+// an allocation behind, also at a SIGTERM (donor.h). `now`: Unix seconds.
 std::vector<std::string> DonorCommand(const ResizeWish& wish, const JobRecord& job,
                                       std::chrono::seconds patience, int64_t now);
 

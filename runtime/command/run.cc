@@ -37,6 +37,7 @@ int TasksPerNode() {
 }
 
 Result<int> Run(RunArgs args) {
+  CAIRN_RETURN_IF_ERROR(CheckCommand(args.supervise.command));  // else its first word would be run, below
   const auto job = Number("SLURM_JOB_ID");
   if (!job) {
     return Status(Code::kInvalid,

@@ -448,6 +448,7 @@ std::string Coordinator::StatusJson() const {
               {"step_ms", 1e-6 * static_cast<double>(progress.period.count())},
               {"supervised", boot_.supervised},
               {"min_nodes", boot_.min_nodes},
+              {"why_no_resize", WhyNoResize().empty() ? WhyNoSave() : WhyNoResize()},
               {"restored_step", restored_step_},
               {"interval", interval_.Describe()},
               {"tiers",

@@ -49,12 +49,18 @@ ends_well() {
   said "life 0 (step $job.0, 4 tasks on 4 nodes) ended: resize to n1,n4; it came to step .*; life 1 follows"
 }
 
+jobs_are() { [[ $(squeue --noheader --format=%A | wc -l) == "$1" ]]; }
+
 @test "grow: cairn resize takes a job from two nodes to four, which it waits for while the job goes on" {
   local job options="$plate --steps 400 --step-ms 20"
   job=$(elastic --nodes=2 '' '--checkpoint-dir=run --checkpoint-on=request,end' $options)
   wait_for 30 heat2d_is_past 20
   run -1 as_user cairn resize "$job" 6 --timeout 1s
   [[ $output == *"nothing was changed: within 1.0 s Slurm has not given the job 4 more nodes"* ]]
+  as_user sh -c 'echo $$ >pid; exec cairn resize "$0" 6' "$job" >/dev/null 2>&1 3>&- &
+  wait_for 30 jobs_are 2
+  kill -KILL "$(<pid)"
+  wait_for 30 jobs_are 1
   run -0 as_user cairn resize "$job" 4
   [[ $output == *"job $job has n[1-4] now"*"resumed  from step "*" on 4 ranks"* ]]
   [[ $(squeue --noheader --format=%A) == "$job" ]]

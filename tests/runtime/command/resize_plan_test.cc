@@ -52,7 +52,7 @@ TEST(PlanResize, GrowsInPlaceWhereTheSiteAllowsIt) {
 TEST(DonorCommand, AsksForNodesLikeThoseThatTheJobHas) {
   JobRecord job = Facts().job;
   job.partition = "gpu";
-  job.tasks = 8;
+  job.tasks = 32;  // it was submitted for sixteen nodes
   job.cpus = 64;
   job.gpus = 16;
   job.account = "physics";
@@ -60,9 +60,32 @@ TEST(DonorCommand, AsksForNodesLikeThoseThatTheJobHas) {
   job.end_time = 10061;
   const auto command = DonorCommand({.nodes = 6}, job, std::chrono::seconds(600), 10000);
   EXPECT_THAT(command, IsSupersetOf({"salloc", "--immediate=600", "--dependency=expand:7", "--partition=gpu",
-                                     "--nodes=2", "--ntasks-per-node=2", "--cpus-per-task=8",
+                                     "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=16",
                                      "--gpus-per-node=4", "--account=physics", "--mem=200G", "--time=2"}));
   EXPECT_THAT(command, Not(Contains(AnyOf(HasSubstr("--qos"), HasSubstr("--mem-per-cpu")))));
+}
+
+TEST(JudgeGrowth, GoesByTheNamesOfNodesAndNotByTheirNumber) {
+  using Names = std::vector<std::string>;
+  const Names before = {"n1", "n2"};
+  EXPECT_EQ(JudgeGrowth(true, before, Names{"n1", "n3", "n4"}), Growth::kGrown);  // n2 was lost meanwhile
+  EXPECT_EQ(JudgeGrowth(false, before, Names{"n1", "n3"}), Growth::kGrown);       // only its answer was lost
+  EXPECT_EQ(JudgeGrowth(false, before, Names{"n1"}), Growth::kNothing);
+  EXPECT_EQ(JudgeGrowth(true, before, std::nullopt), Growth::kGrown);
+  EXPECT_EQ(JudgeGrowth(false, before, std::nullopt), Growth::kUnknown);
+}
+
+TEST(PlanResize, AsksWhetherTheLifeMakesRoomBeforeAnythingIsChanged) {
+  ResizeFacts facts = Facts();
+  facts.may_grow = true;
+  facts.why_not = "the job is being ended";
+  EXPECT_THAT(Refusal({.nodes = 6}, facts), HasSubstr("job 7 cannot make room: the job is being ended"));
+  EXPECT_THAT(Refusal({.nodes = 2}, facts), HasSubstr("cannot make room"));
+  EXPECT_EQ(CheckLife(facts).code(), Code::kUnavailable);
+  facts.why_not = "";
+  EXPECT_TRUE(CheckLife(facts).ok());
+  facts.job.state = "COMPLETING";
+  EXPECT_EQ(CheckLife(facts).code(), Code::kUnavailable);
 }
 
 TEST(PlanResize, GoesThroughTheQueueOnlyWhereThatWasAskedFor) {
@@ -103,6 +126,8 @@ TEST(PlanResize, RefusesJobsOfOthersAndJobsThatAreAtTheirEnd) {
   EXPECT_THAT(Refusal({.nodes = 2}, facts), HasSubstr("belongs to me"));
   facts.user = "root";
   EXPECT_TRUE(PlanResize({.nodes = 2}, facts).ok());
+  facts.may_grow = true;
+  EXPECT_THAT(Refusal({.nodes = 6}, facts), HasSubstr("only me can let job 7 grow"));
   facts.job.preempt_time = 1796022980;
   EXPECT_THAT(Refusal({.nodes = 2}, facts), HasSubstr("being preempted"));
   facts = Facts();
