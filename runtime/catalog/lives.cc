@@ -23,6 +23,7 @@ void Add(const Json& line, const std::string& event, LifeStory* life) {
     life->node = text("node");
     life->ranks = number("world_size");
     life->began = text("time");
+    life->run_life = line.value("run_life", "");
   } else if (event == "restore") {
     life->restored = text("checkpoint");
   } else if (event == "saved") {

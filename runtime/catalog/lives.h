@@ -21,6 +21,7 @@ namespace cairn {
 struct LifeStory {
   uint32_t epoch = 0;
   std::string job, step_id, node, began;
+  std::string run_life;  // which life of which `cairn run` (SLURM_CAIRN_LIFE); "" = of none
   int64_t restart = 0;
   int64_t ranks = 0;
   std::string restored;  // the checkpoint that it went on from; "" = it began fresh, or never came so far

@@ -62,6 +62,7 @@ struct Plan {
 // What `cairn run` says to the hosts of its lives.
 struct Supervision {
   std::optional<std::string> life;    // nothing = nobody supervises
+  std::string id;                     // its own
   std::optional<std::string> dir;     // of its first life; nothing in that one
   std::optional<std::string> report;  // a pipe to it, by name
 
@@ -69,7 +70,8 @@ struct Supervision {
   static Supervision Read() {
     const auto job = Variable("CAIRN_RUN_JOB");
     if (!job || job != Variable("CAIRN_HOST_JOB")) return {};
-    Supervision out{Variable("CAIRN_RUN_LIFE"), Variable("CAIRN_RUN_DIR"), Variable("CAIRN_RUN_REPORT")};
+    Supervision out{Variable("CAIRN_RUN_LIFE"), Variable("CAIRN_RUN_ID").value_or(""),
+                    Variable("CAIRN_RUN_DIR"), Variable("CAIRN_RUN_REPORT")};
     return out.life ? out : Supervision{};
   }
   bool later_life() const { return life && life != "0"; }
@@ -363,7 +365,7 @@ int HostMain(const HostOptions& options) {
     hand_over.Env("SLURM_CAIRN_SAVED", "1");
   hand_over.Env("SLURM_CAIRN_HOST_PID", std::to_string(getpid()));
   if (supervision.life) {
-    hand_over.Env("SLURM_CAIRN_LIFE", *supervision.life);
+    hand_over.Env("SLURM_CAIRN_LIFE", supervision.id + "." + *supervision.life);
     hand_over.Env("SLURM_CAIRN_MIN_NODES", Variable("CAIRN_RUN_MIN_NODES").value_or("1"));
     supervision.Report(plan.dir);
   }

@@ -92,7 +92,8 @@ Result<std::optional<Bootstrap>> ReadBootstrap(const GetEnv& get, int rank, int 
   self.uid = getuid();
   self.cairn_version = kVersion;
   self.started = UtcNow();
-  const auto life = ToInt(get("SLURM_CAIRN_LIFE"));
+  out.run_life = get("SLURM_CAIRN_LIFE").value_or("");
+  const auto life = ToInt(out.run_life.substr(out.run_life.rfind('.') + 1));
   out.supervised = life.has_value();
   out.min_nodes = ToInt(get("SLURM_CAIRN_MIN_NODES")).value_or(1);
   out.first_life = self.restart == 0 && life.value_or(0) == 0;

@@ -26,6 +26,7 @@ struct Bootstrap {
   bool epilog_cleans = false;
   Identity identity;
   bool supervised = false;     // `cairn run` starts the next life, where one can go on
+  std::string run_life;        // which of its lives this is: <its id>.<number>; "" = it is none
   int min_nodes = 1;           // with fewer it would not
   bool first_life = true;      // a later life never starts fresh unsaid
   bool known_to_save = false;  // an earlier life of this job has saved

@@ -51,7 +51,8 @@ Status Keeper::Own() {
                    {"step", Quote(boot_.identity.step)},
                    {"restart", std::to_string(boot_.identity.restart)},
                    {"node", Quote(boot_.identity.node)},
-                   {"world_size", std::to_string(boot_.world_size)}});
+                   {"world_size", std::to_string(boot_.world_size)},
+                   {"run_life", Quote(boot_.run_life)}});
   return OkStatus();
 }
 

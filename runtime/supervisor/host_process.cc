@@ -1,9 +1,7 @@
 #include "runtime/supervisor/host_process.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +11,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "runtime/slurm/spawn.h"
+
 namespace cairn {
 namespace {
 
@@ -21,13 +21,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kHostFd = 3;
 constexpr size_t kMaxBytes = 1 << 16;  // of the hand-over
-
-std::vector<char*> Pointers(std::vector<std::string>* strings) {
-  std::vector<char*> out;
-  for (std::string& s : *strings) out.push_back(s.data());
-  out.push_back(nullptr);
-  return out;
-}
 
 // More of what it says, behind `text`.
 Status ReadMore(int fd, Clock::time_point until, std::string* text) {
@@ -66,25 +59,16 @@ Status HostProcess::Spawn(const std::string& program, std::vector<std::string> e
     return Status::FromErrno(errno, "socketpair");
   pair_ = Socket(ends[0]);
   const Socket its(ends[1]);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, its.fd(), kHostFd);  // first: our stdin may be closed
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);  // no Ctrl-C
-  std::vector<std::string> argv = {"cairn", "host", "--fd", std::to_string(kHostFd)};
-  const int error = posix_spawn(&pid_, program.c_str(), &files, &attributes, Pointers(&argv).data(),
-                                Pointers(&environment).data());
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
-  if (error == 0) return OkStatus();
-  pid_ = -1;
-  return Status::FromErrno(error, "run it");
+  SpawnSetup setup{
+      .program = program,
+      .argv = {"cairn", "host", "--fd", std::to_string(kHostFd)},
+      .environment = std::move(environment),
+      .descriptors = {{its.fd(), kHostFd}, {-1, STDIN_FILENO}, {-1, STDOUT_FILENO}},  // ours may be 0
+      .defaults = {},
+      .own_session = true};
+  sigfillset(&setup.defaults);
+  CAIRN_ASSIGN_OR_RETURN(pid_, cairn::Spawn(std::move(setup)));
+  return OkStatus();
 }
 
 Status HostProcess::TakeHandOver(milliseconds bound) {

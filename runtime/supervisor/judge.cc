@@ -69,16 +69,21 @@ Verdict Judge::OnFailure(const EndedLife& life) {
   const std::optional<Failure> last = std::exchange(last_failure_, failure);
   if (unopened_ >= kMaxUnopened)
     return {Kind::kStop, what + "; that was so " + std::to_string(unopened_) + " times in a row"};
-  const bool same_step =
-      last && last->opened && failure.opened && last->came_to == failure.came_to &&
-      (!last->end_step || !failure.end_step || std::llabs(*last->end_step - *failure.end_step) <= kSameStep);
-  if (same_step) return {Kind::kStop, what + "; it has failed twice at the same step"};
+  const std::string why_not = last ? WhyNotAgain(*last, failure) : "";
+  if (!why_not.empty()) return {Kind::kStop, what + "; " + why_not};
   const int failures = failures_ + 1;
   Verdict verdict = Restart(what);
   failures_ = failures;
   last_failure_ = failure;
   verdict.pause = std::min(seconds(1) * (1 << std::min(failures - 1, 6)), kMaxPause);
   return verdict;
+}
+
+std::string Judge::WhyNotAgain(const Failure& last, const Failure& now) {
+  if (!last.opened || !now.opened || last.came_to != now.came_to) return "";
+  if (!last.end_step || !now.end_step) return "it has failed twice in a row without a checkpoint in between";
+  return std::llabs(*last.end_step - *now.end_step) <= kSameStep ? "it has failed twice at the same step"
+                                                                 : "";
 }
 
 Verdict Judge::Restart(std::string why) {

@@ -20,8 +20,9 @@
 //   otherwise it has failed: a rank was lost, or the program
 //     left with an error
 //       no rank opened a session, kMaxUnopened times in a row kStop
-//       the second in a row at the same step, with no newer
-//         checkpoint between them                             kStop
+//       the second in a row at the same step, or at steps of
+//         which one is not known (all ranks were killed at
+//         once), with no newer checkpoint between them        kStop
 //       otherwise                                             kRestart, after a pause that doubles
 //   any kRestart beyond the limit of lives                    kStop
 #ifndef CAIRN_RUNTIME_SUPERVISOR_JUDGE_H_
@@ -72,6 +73,8 @@ class Judge {
   };
   Verdict Restart(std::string why);
   Verdict OnFailure(const EndedLife& life);
+  static std::string WhyNotAgain(const Failure& last,
+                                 const Failure& now);  // "" = another life may come further
 
   const int max_lives_;
   int lives_ = 1;

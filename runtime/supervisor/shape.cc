@@ -11,8 +11,22 @@ namespace {
 std::string_view ProgramName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool IsChosenHere(std::string_view option) {
-  static constexpr std::string_view kChosen[] = {
-      "--nodes", "--ntasks", "--ntasks-per-node", "--nodelist", "-N", "-n", "-w"};
+  static constexpr std::string_view kChosen[] = {"--nodes",
+                                                 "--ntasks",
+                                                 "--nodelist",
+                                                 "--nodefile",
+                                                 "--relative",
+                                                 "-N",
+                                                 "-n",
+                                                 "-w",
+                                                 "-F",
+                                                 "-r",
+                                                 "--ntasks-per-core",
+                                                 "--ntasks-per-gpu",
+                                                 "--ntasks-per-node",
+                                                 "--ntasks-per-tres",
+                                                 "--ntasks-per-socket",
+                                                 "--tasks-per-node"};
   return std::find(std::begin(kChosen), std::end(kChosen), option) != std::end(kChosen);
 }
 
@@ -51,6 +65,8 @@ Status CheckCommand(const std::vector<std::string>& command) {
     return {Code::kInvalid,
             "the command must begin with srun: cairn run [options] -- srun [options] ./program"};
   }
+  if (std::find(command.begin(), command.end(), ":") != command.end())
+    return {Code::kInvalid, "`cairn run` starts one program: it takes no \":\" between several of them"};
   for (const SrunOption& option : ReadSrunCommand(command).options) {
     if (!IsChosenHere(option.name)) continue;
     return {Code::kInvalid,

@@ -28,7 +28,8 @@ struct StepShape {
 // kUnavailable: the job has fewer nodes than min_nodes; kInvalid: it has no GPUs to count.
 Result<StepShape> ShapeStep(const StepWish& wish, const JobRecord& job);
 
-// kInvalid when `command` is no srun, or fixes what `cairn run` must choose anew for each life (nodes, tasks, names of nodes).
+// kInvalid when `command` is no srun, starts several programs, or fixes what `cairn run` must choose anew for each life (nodes, tasks, names of
+// nodes).
 Status CheckCommand(const std::vector<std::string>& command);
 
 // The command with the shape as its first options, so that what the user wrote wins. A lost task ends the step.

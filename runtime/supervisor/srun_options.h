@@ -14,7 +14,7 @@
 namespace cairn {
 
 struct SrunOption {
-  std::string name;                  // "--nodes", "-N"
+  std::string name;  // "--nodelist", also where an unambiguous beginning of it was written; "-w"
   std::optional<std::string> value;  // nothing where none is given
   size_t word = 0;                   // where it stands in the command; several short ones may share a word
   size_t words = 1;                  // 2: the value is the next word

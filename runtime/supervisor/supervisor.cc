@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,12 +18,13 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/catalog/event.h"
 #include "runtime/catalog/lives.h"
 #include "runtime/control/socket.h"
+#include "runtime/io/random.h"
 #include "runtime/settings.h"
 #include "runtime/slurm/requeue.h"
 #include "runtime/slurm/run_now.h"
+#include "runtime/slurm/spawn.h"
 #include "runtime/supervisor/host_process.h"
 #include "runtime/supervisor/judge.h"
 #include "runtime/supervisor/plugin_options.h"
@@ -44,7 +44,6 @@ constexpr milliseconds kUpdateBound{30000};
 constexpr milliseconds kHandOverBound{10000};
 constexpr seconds kAskPause{2};
 constexpr seconds kSecondInterrupt{1};  // srun's bound
-constexpr seconds kClockSkew{2};  // between the leader's node, of which the journal's times are, and ours
 // Slurm looks after preempted jobs every half minute; one that is still there so long after its grace time keeps its nodes.
 constexpr seconds kGraceMargin{60};
 constexpr seconds kGraceUnknown{600};  // of a job whose end of grace time is not known
@@ -57,20 +56,12 @@ Result<JobRecord> ReadJob(uint32_t job) {
   return ParseJobRecord(text, job);
 }
 
-// scontrol would leave a script for shells in the working directory if it knew that it runs in a job.
 Status ShrinkTo(const JobRecord& job, const std::string& nodes) {
   const bool number = nodes.find_first_not_of("0123456789") == std::string::npos;
-  return RunNow({"env", "-u", "SLURM_JOBID", "-u", "SLURM_JOB_ID", "scontrol", "update",
-                 "JobId=" + RequeueTarget(job), (number ? "NumNodes=" : "NodeList=") + nodes},
+  return RunNow({"scontrol", "update", "JobId=" + RequeueTarget(job),
+                 (number ? "NumNodes=" : "NodeList=") + nodes},
                 kUpdateBound)
       .status();
-}
-
-std::vector<char*> Pointers(std::vector<std::string>* strings) {
-  std::vector<char*> out;
-  for (std::string& s : *strings) out.push_back(s.data());
-  out.push_back(nullptr);
-  return out;
 }
 
 std::string Count(int64_t n, const std::string& noun) {
@@ -106,7 +97,7 @@ class Supervisor {
   // Takes signals until srun has ended, when it runs, and at most until `until`; false when it is to end.
   bool TakeSignalsUntil(Clock::time_point until);
   void OnSignal(const signalfd_siginfo& signal);
-  void TellTasksToEnd();
+  bool TellTasksToEnd();  // false: it is to be tried again
   void ReadStory();
   std::string StepName() const;  // of the life of story_, as Slurm's commands want it
   EndedLife LookBack();
@@ -116,6 +107,7 @@ class Supervisor {
 
   const SuperviseOptions options_;
   const std::optional<Unplugged> unplugged_;
+  const std::string id_ = RandomHex(16);
   Judge judge_;
   Socket signals_, report_, report_in_;  // report_in_: the writing end, which hosts open by name
   sigset_t taken_{};
@@ -128,10 +120,9 @@ class Supervisor {
   pid_t srun_ = -1;
   int exit_code_ = 0;
   bool told_to_end_ = false;
+  bool tasks_to_tell_ = false;                    // that they are to end
   std::optional<Clock::time_point> interrupted_;  // when srun ran
   std::optional<LifeStory> story_;                // of this life
-  uint32_t last_epoch_ = 0;                       // of the life before it
-  const int64_t began_ = std::time(nullptr);
 };
 
 Result<int> Supervisor::Run() {
@@ -185,9 +176,14 @@ Status Supervisor::StartHost(std::vector<std::string>* environment) {
   std::vector<std::string> its;
   for (const auto& [name, value] : unplugged_->options.values)
     its.push_back("CAIRN_PLUGIN_" + name + "=" + value);
-  for (const std::string& variable : *environment) {
-    if (!variable.starts_with("LD_PRELOAD=")) its.push_back(variable);
-  }
+  // The user's preload is for the user's programs; and none of the host's own names may come from elsewhere.
+  static constexpr std::string_view kNotFromHere[] = {"LD_PRELOAD=", "CAIRN_PLUGIN_", "CAIRN_SITE_",
+                                                      "CAIRN_HOST_"};
+  std::copy_if(environment->begin(), environment->end(), std::back_inserter(its),
+               [](const std::string& variable) {
+                 return std::none_of(std::begin(kNotFromHere), std::end(kNotFromHere),
+                                     [&](std::string_view name) { return variable.starts_with(name); });
+               });
   // The step has no number before srun has made it. The ranks know it (runtime/session/bootstrap.cc).
   its.push_back("CAIRN_HOST_JOB=" + std::to_string(options_.job));
   its.push_back("CAIRN_HOST_STEP=" + std::to_string(life_));
@@ -212,7 +208,6 @@ Status Supervisor::StartHost(std::vector<std::string>* environment) {
 Status Supervisor::Spawn(const JobRecord& job) {
   nodes_ = job.node_list;
   job_target_ = RequeueTarget(job);
-  if (story_) last_epoch_ = story_->epoch;
   story_.reset();
   std::vector<std::string> environment;
   for (char** e = environ; *e != nullptr; ++e) {
@@ -222,6 +217,7 @@ Status Supervisor::Spawn(const JobRecord& job) {
   }
   environment = ShapeEnvironment(environment, job);
   environment.push_back("CAIRN_RUN_JOB=" + std::to_string(options_.job));
+  environment.push_back("CAIRN_RUN_ID=" + id_);
   environment.push_back("CAIRN_RUN_LIFE=" + std::to_string(life_));
   environment.push_back("CAIRN_RUN_MIN_NODES=" + std::to_string(options_.wish.min_nodes));
   environment.push_back("CAIRN_RUN_REPORT=/proc/" + std::to_string(getpid()) + "/fd/" +
@@ -229,19 +225,15 @@ Status Supervisor::Spawn(const JobRecord& job) {
   if (!dir_.empty()) environment.push_back("CAIRN_RUN_DIR=" + dir_);
   if (unplugged_ && unplugged_->settings.enabled) CAIRN_RETURN_IF_ERROR(StartHost(&environment));
 
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &taken_);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::vector<std::string> argv =
       ShapeCommand(unplugged_ ? unplugged_->options.command : options_.command, shape_);
-  const int error = posix_spawnp(&srun_, argv[0].c_str(), nullptr, &attributes, Pointers(&argv).data(),
-                                 Pointers(&environment).data());
-  posix_spawnattr_destroy(&attributes);
-  return error == 0 ? OkStatus() : Status::FromErrno(error, "run " + argv[0]);
+  const std::string program = argv[0];
+  CAIRN_ASSIGN_OR_RETURN(srun_, cairn::Spawn({.program = program,
+                                              .argv = std::move(argv),
+                                              .environment = std::move(environment),
+                                              .descriptors = {},
+                                              .defaults = taken_}));
+  return OkStatus();
 }
 
 int Supervisor::AwaitSrun() {
@@ -252,7 +244,8 @@ int Supervisor::AwaitSrun() {
       srun_ = -1;
       return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
-    (void)TakeSignalsUntil(Clock::time_point::max());
+    if (tasks_to_tell_) tasks_to_tell_ = !TellTasksToEnd();
+    (void)TakeSignalsUntil(tasks_to_tell_ ? Clock::now() + kAskPause : Clock::time_point::max());
   }
 }
 
@@ -279,7 +272,8 @@ void Supervisor::OnSignal(const signalfd_siginfo& signal) {
   switch (number) {
     case SIGTERM:
       told_to_end_ = true;
-      return TellTasksToEnd();
+      tasks_to_tell_ = srun_ > 0;
+      return;
     case SIGINT: {
       // A single one does not end a step; where it does (srun --disable-status), the journal says so.
       const auto now = Clock::now();
@@ -298,24 +292,29 @@ void Supervisor::OnSignal(const signalfd_siginfo& signal) {
   }
 }
 
-void Supervisor::TellTasksToEnd() {
-  if (srun_ < 0) return;
+bool Supervisor::TellTasksToEnd() {
   const auto job = ReadJob(options_.job);
+  if (!job.ok()) {
+    Say("the step is not told to end yet, since Slurm does not say how the job stands: " +
+        job.status().message());
+    return false;
+  }
   // Slurm that ends the job has told the tasks itself.
-  if (!job.ok() || job->state != "RUNNING" || job->preempt_time) return;
+  if (job->state != "RUNNING" || job->preempt_time) return true;
   ReadStory();
   if (!story_) {
     kill(srun_, SIGTERM);  // no rank has opened a session: there is nothing to save
-    return;
+    return true;
   }
   const std::string step = StepName();
-  if (const auto told = RunNow({"scancel", "--signal=TERM", step}, kSlurmBound); !told.ok())
-    Say("step " + step + " could not be told to end: " + told.status().message());
+  const auto told = RunNow({"scancel", "--signal=TERM", step}, kSlurmBound);
+  if (!told.ok()) Say("step " + step + " could not be told to end yet: " + told.status().message());
+  return told.ok();
 }
 
 // ---- what has become of a life ----
 
-// The life that has begun since the last one was judged; nothing while no rank has opened a session.
+// This life's; nothing while no rank has opened a session.
 void Supervisor::ReadStory() {
   char text[PIPE_BUF];
   ssize_t n;
@@ -330,12 +329,7 @@ void Supervisor::ReadStory() {
     Say("how the last life ended cannot be read: " + lives.status().message());
   if (!lives.ok()) return;
   for (const LifeStory& told : *lives) {
-    if (told.epoch <= last_epoch_ || told.job != std::to_string(options_.job) ||
-        told.restart != options_.restart)
-      continue;
-    // An earlier `cairn run` of this job may have left lives here.
-    const auto began = ParseEventTime(told.began);
-    if (began && *began / 1000 >= began_ - kClockSkew.count()) story_ = told;
+    if (told.run_life == id_ + "." + std::to_string(life_)) story_ = told;
   }
 }
 
@@ -405,7 +399,6 @@ void Supervisor::SayEnd(const Verdict& verdict) const {
 }  // namespace
 
 Result<int> Supervise(const SuperviseOptions& options) {
-  CAIRN_RETURN_IF_ERROR(CheckCommand(options.command));
   std::optional<Unplugged> unplugged;
   if (!options.plugin) {
     CAIRN_ASSIGN_OR_RETURN(PluginOptions taken, TakePluginOptions(options.command));

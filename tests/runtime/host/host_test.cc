@@ -148,12 +148,13 @@ TEST(HostMain, UsesTheDirectoryOfCairnRunsFirstLifeAndReportsToIt) {
        {"CAIRN_HOST_STEP", "3"},
        {"CAIRN_RUN_JOB", "7"},
        {"CAIRN_RUN_LIFE", "1"},
+       {"CAIRN_RUN_ID", "1f00c2d9"},
        {"CAIRN_RUN_DIR", "/scratch/run-2"},
        {"CAIRN_RUN_MIN_NODES", "2"},
        {"CAIRN_RUN_REPORT", "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(report[1])}});
   const auto lines = host.Lines();
   EXPECT_EQ(Value(lines, "SLURM_CAIRN_DIR"), "/scratch/run-2");
-  EXPECT_EQ(Value(lines, "SLURM_CAIRN_LIFE"), "1");
+  EXPECT_EQ(Value(lines, "SLURM_CAIRN_LIFE"), "1f00c2d9.1");
   EXPECT_EQ(Value(lines, "SLURM_CAIRN_MIN_NODES"), "2");
   char line[64] = "";
   EXPECT_EQ(read(report[0], line, sizeof line - 1), 15);
@@ -185,8 +186,9 @@ TEST(HostMain, ReportsIntoNothingButAPipe) {
                     {"CAIRN_HOST_JOB", "7"},
                     {"CAIRN_RUN_JOB", "7"},
                     {"CAIRN_RUN_LIFE", "0"},
+                    {"CAIRN_RUN_ID", "1f00c2d9"},
                     {"CAIRN_RUN_REPORT", report}});
-  EXPECT_EQ(Value(host.Lines(), "SLURM_CAIRN_LIFE"), "0");
+  EXPECT_EQ(Value(host.Lines(), "SLURM_CAIRN_LIFE"), "1f00c2d9.0");
   std::string line;
   std::getline(std::ifstream(report), line);
   EXPECT_EQ(line, "somebody's file");

@@ -48,13 +48,14 @@ TEST(Bootstrap, ALaterLifeUnderCairnRunIsNoFirstOne) {
   env["SLURM_CAIRN_KEY"] = "123.4.0";
   EXPECT_TRUE((*ReadBootstrap(From(env), -1, 0))->first_life);
   EXPECT_FALSE((*ReadBootstrap(From(env), -1, 0))->supervised);
-  env["SLURM_CAIRN_LIFE"] = "0";
+  env["SLURM_CAIRN_LIFE"] = "1f00c2d9.0";
   EXPECT_TRUE((*ReadBootstrap(From(env), -1, 0))->first_life);
   EXPECT_TRUE((*ReadBootstrap(From(env), -1, 0))->supervised);
-  env["SLURM_CAIRN_LIFE"] = "1";
+  env["SLURM_CAIRN_LIFE"] = "1f00c2d9.1";
   env["SLURM_CAIRN_MIN_NODES"] = "3";
   EXPECT_FALSE((*ReadBootstrap(From(env), -1, 0))->first_life);
   EXPECT_EQ((*ReadBootstrap(From(env), -1, 0))->min_nodes, 3);
+  EXPECT_EQ((*ReadBootstrap(From(env), -1, 0))->run_life, "1f00c2d9.1");
 }
 
 TEST(Bootstrap, TheProgramsOwnRankWinsOverSlurms) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <fstream>
@@ -46,6 +47,13 @@ cat <&3; echo "$*" >ended)");
   *host = nullptr;
   std::ifstream ended(here_ / "ended");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(ended), {}), "host --fd 3\n");
+}
+
+TEST_F(HostProcessTest, IgnoresNoSignalThatItsOwnerIgnores) {
+  const auto before = signal(SIGUSR1, SIG_IGN);
+  EXPECT_THAT(Why("kill -USR1 $$; echo off it is ignored >&3", Code::kUnavailable),
+              HasSubstr("it ended early"));
+  signal(SIGUSR1, before);
 }
 
 TEST_F(HostProcessTest, RefusesTheStepWhereItSaysSo) {

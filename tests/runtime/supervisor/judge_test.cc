@@ -95,7 +95,9 @@ TEST(Judge, StopsAtTheSecondFailureAtOneStep) {
 TEST(Judge, StopsWhenTwoLivesInARowAreKilledBeforeTheirFirstSave) {
   Judge judge(100);
   EXPECT_EQ(judge.Rule(Lost(0, std::nullopt)).kind, Kind::kRestart);
-  EXPECT_EQ(judge.Rule(Lost(0, std::nullopt)).kind, Kind::kStop);
+  const Verdict verdict = judge.Rule(Lost(0, std::nullopt));
+  EXPECT_EQ(verdict.kind, Kind::kStop);
+  EXPECT_THAT(verdict.why, HasSubstr("failed twice in a row without a checkpoint in between"));
 }
 
 TEST(Judge, GoesOnWhileFailuresMoveAndPausesLonger) {

@@ -52,11 +52,14 @@ TEST(StepShape, RefusesCountsThatWouldHoldForAllLives) {
   EXPECT_TRUE(CheckCommand({"srun", "-l", "./train", "-n", "5"}).ok());
   EXPECT_TRUE(CheckCommand({"/opt/slurm/bin/srun", "-c", "2", "--mpi=pmix", "./train"}).ok());
   for (const char* option :
-       {"-n4", "-N", "-ln4", "--ntasks=8", "--nodes", "--nodelist=n1", "-w", "--ntasks-per-node=2"}) {
+       {"-n4", "-N", "-ln4", "--ntasks=8", "--nodes", "--nodelist=n1", "-w", "--ntasks-per-node=2",
+        "--nodel=n1", "-F", "-r0", "--relative=1", "--nodefile", "--ntasks-per-gpu=1", "--ntasks-per-core=1",
+        "--ntasks-per-socket=2", "--tasks-per-node=2"}) {
     const Status status = CheckCommand({"srun", "-c", "2", option, "4", "./train"});
     EXPECT_EQ(status.code(), Code::kInvalid) << option;
     EXPECT_THAT(status.message(), HasSubstr(option));
   }
+  EXPECT_EQ(CheckCommand({"srun", "./train", ":", "./other"}).code(), Code::kInvalid);
   EXPECT_EQ(CheckCommand({"mpirun", "./train"}).code(), Code::kInvalid);
   EXPECT_EQ(CheckCommand({}).code(), Code::kInvalid);
 }

@@ -44,6 +44,13 @@ TEST(SrunOptions, ThatNeedAValueTakeTheNextWord) {
     EXPECT_EQ(End({"srun", option, "x", "./train"}), 3u) << option;
 }
 
+// As srun 22.05.8 was seen to take them: --lab is --label alone, --ntasks is one of its own, --no may be several.
+TEST(SrunOptions, MayBeWrittenAsAnUnambiguousBeginning) {
+  EXPECT_THAT(Options({"srun", "--lab", "--nodel=n1", "--ntasks", "4", "--checkpoint-di", "d", "./train"}),
+              ElementsAre("--label", "--nodelist=n1", "--ntasks=4", "--checkpoint-dir=d"));
+  EXPECT_THAT(Options({"srun", "--no", "4", "./train"}), ElementsAre("--no=4"));
+}
+
 TEST(SrunOptions, OfOneLetterMayShareAWord) {
   EXPECT_THAT(Options({"srun", "-luc", "2", "-Qp=high", "-vvK", "./train"}),
               ElementsAre("-l", "-u", "-c=2", "-Q", "-p==high", "-v", "-v", "-K"));

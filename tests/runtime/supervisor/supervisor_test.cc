@@ -37,14 +37,19 @@ esac)");
     std::filesystem::permissions(here_ / name, std::filesystem::perms::owner_all);
   }
 
-  // Lines of the journal: a life that ended so.
-  static std::string Life(const std::string& epoch, const std::string& time, const std::string& ending) {
-    const std::string of = R"(,"time":")" + time + R"(","epoch":)" + epoch;
+  // Lines of the journal, of a node with a wrong clock: a life that ended so. A RUN_LIFE in them is to be replaced.
+  static std::string Life(const std::string& ending) {
+    const std::string of = R"(,"time":"2026-03-01T12:00:00Z","epoch":1)";
     return R"({"event":"life")" + of +
-           R"(,"job":"22","step":"0","restart":0,"node":"n1","world_size":2})"
+           R"(,"job":"22","step":"0","restart":0,"node":"n1","world_size":2,"run_life":"RUN_LIFE"})"
            "\n"
            R"({"event":"ending")" +
            of + R"(,"why":"w","count":9,)" + ending + "}\n";
+  }
+  // For srun: this life has left these lines.
+  static std::string LeavesLife() {
+    return R"(sed "s/RUN_LIFE/$CAIRN_RUN_ID.$CAIRN_RUN_LIFE/" $here/life >>$here/run/)" +
+           std::string(names::kJournal) + "\n";
   }
 
   std::string Read(const std::string& name) const {
@@ -68,6 +73,8 @@ esac)");
       if (!unplugged.empty()) options.command = unplugged;
       setenv("CAIRN_CHECKPOINT", "auto", 1);
       setenv("SLURM_CAIRN_TOKEN", "of an outer step", 1);
+      setenv("CAIRN_HOST_NAME", "of an outer step", 1);
+      setenv("CAIRN_SITE_DIRS", "of an outer step", 1);
       const auto code = Supervise(options);
       if (!code.ok()) std::fprintf(stderr, "%s\n", code.status().message().c_str());
       _exit(code.ok() || !unplugged.empty() ? 0 : 9);
@@ -83,11 +90,11 @@ esac)");
 };
 
 TEST_F(SuperviseTest, NamesTheTaskOfAnArrayAndNotTheArray) {
-  std::ofstream(here_ / "life") << Life("1", UtcNow(), R"("cause":"resize","nodes":"1")");
+  std::ofstream(here_ / "life") << Life(R"("cause":"resize","nodes":"1")");
   const std::string said = Run(R"(echo $here/run >$CAIRN_RUN_REPORT
 echo $CAIRN_RUN_JOB >>$here/jobs
 [ $CAIRN_RUN_LIFE = 1 ] && exit 0
-cat $here/life >>$here/run/)" + std::string(names::kJournal),
+)" + LeavesLife(),
                                2);
   EXPECT_THAT(said, HasSubstr("life 0 (step 20_3.0, "));
   EXPECT_EQ(Read("updates"), "update JobId=20_3 NumNodes=1\n");
@@ -99,19 +106,35 @@ TEST_F(SuperviseTest, TriesAResizeAgainWhenSlurmAsksForIt) {
 update*) echo "$*" >>$here/updates; [ $(wc -l <$here/updates) = 2 ] || { echo "try again in a bit" >&2; exit 1; } ;;
 *) echo "JobId=22 JobState=RUNNING NodeList=n[1-2] NumNodes=2 NumCPUs=2" ;;
 esac)");
-  std::ofstream(here_ / "life") << Life("1", UtcNow(), R"("cause":"resize","nodes":"1")");
+  std::ofstream(here_ / "life") << Life(R"("cause":"resize","nodes":"1")");
   const std::string said = Run(R"(echo $here/run >$CAIRN_RUN_REPORT
 [ $CAIRN_RUN_LIFE = 1 ] && exit 0
-cat $here/life >>$here/run/)" + std::string(names::kJournal),
+)" + LeavesLife(),
                                2);
   EXPECT_EQ(Read("updates"), "update JobId=22 NumNodes=1\nupdate JobId=22 NumNodes=1\n");
   EXPECT_THAT(said, ::testing::Not(HasSubstr("no resize")));
 }
 
 TEST_F(SuperviseTest, LeavesTheLivesOfAnEarlierRunInTheSameJobAlone) {
-  std::ofstream(run_.PathOf(names::kJournal))
-      << Life("1", "2026-03-01T12:00:00Z", R"("cause":"interrupted")");
+  std::ofstream(run_.PathOf(names::kJournal)) << Life(R"("cause":"interrupted")");
   EXPECT_THAT(Run("echo $here/run >$CAIRN_RUN_REPORT; exit 1", 1), HasSubstr("no rank opened a session"));
+}
+
+TEST_F(SuperviseTest, TellsTheTasksToEndOnceSlurmAnswersAgain) {
+  Script("scontrol", R"(echo asked >>$here/asked
+[ -e $here/told_us ] && [ ! -e $here/refused ] && { touch $here/refused; echo "no answer" >&2; exit 1; }
+echo "JobId=22 JobState=RUNNING NodeList=n[1-2] NumNodes=2 NumCPUs=2")");
+  Script("scancel", R"(echo "$*" >$here/cancels; mv $here/cancels $here/cancelled)");
+  std::ofstream(here_ / "life") << Life(R"("cause":"unknown")");
+  const std::string said = Run("echo $here/run >$CAIRN_RUN_REPORT\n" + LeavesLife() +
+                                   "touch $here/told_us; kill -TERM $PPID\n"
+                                   "while [ ! -e $here/cancelled ]; do sleep 0.02; done; exit 143",
+                               2);
+  EXPECT_THAT(said,
+              HasSubstr("not told to end yet, since Slurm does not say how the job stands: scontrol show "
+                        "failed with exit status 1: no answer"));
+  EXPECT_EQ(Read("cancelled"), "--signal=TERM 22.0\n");
+  EXPECT_THAT(said, HasSubstr("told to end"));
 }
 
 TEST_F(SuperviseTest, TakesOnlyASecondInterruptForTheEnd) {
@@ -132,8 +155,9 @@ constexpr char kProtects[] = R"(printf 'env SLURM_CAIRN_TOKEN=new\nend\n' >&3; c
 constexpr char kShape[] = "--nodes=2 --ntasks=2 --kill-on-bad-exit=1 --ntasks-per-node=1 ";
 
 TEST_F(SuperviseTest, WithoutThePluginIsTheHostOfEachLifeAndNamesItAfterTheProgram) {
-  Script("host", "echo $CAIRN_PLUGIN_CAIRN_DIR $CAIRN_HOST_NAME $CAIRN_HOST_STEP >>$here/hosts\n" +
-                     std::string(kProtects));
+  Script("host",
+         "echo $CAIRN_PLUGIN_CAIRN_DIR $CAIRN_HOST_NAME $CAIRN_HOST_STEP $CAIRN_SITE_DIRS >>$here/hosts\n" +
+             std::string(kProtects));
   Run(kTellingSrun, 2, {"srun", "--checkpoint-dir=d", "-l", "bin/train"});
   EXPECT_EQ(Read("lives"), std::string(kShape) + "-l bin/train new task-prolog\n" + kShape +
                                "-l bin/train new task-prolog\n");
