@@ -44,7 +44,7 @@ Status RunDonor(std::vector<std::string> command) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Status::FromErrno(errno, "pipe");
   std::vector<std::string> environment = CommandEnvironment();
-  std::vector<char*> argv = Pointers(&command), variables = Pointers(&environment);
+  std::vector<char*> argv = ExecPointers(&command), variables = ExecPointers(&environment);
   const pid_t owner = getpid(), pid = fork();
   const int error = errno;
   if (pid == 0) BecomeDonor(owner, ends[1], argv.data(), variables.data());

@@ -27,14 +27,14 @@ Result<pid_t> Spawn(SpawnSetup setup) {
                            static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | session));
   pid_t pid = -1;
   const int error = posix_spawnp(&pid, setup.program.c_str(), &files, &attributes,
-                                 Pointers(&setup.argv).data(), Pointers(&setup.environment).data());
+                                 ExecPointers(&setup.argv).data(), ExecPointers(&setup.environment).data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) return Status::FromErrno(error, "run " + setup.program);
   return pid;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>* strings) {
+std::vector<char*> ExecPointers(std::vector<std::string>* strings) {
   std::vector<char*> out;
   for (std::string& s : *strings) out.push_back(s.data());
   out.push_back(nullptr);

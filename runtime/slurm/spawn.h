@@ -24,7 +24,7 @@ struct SpawnSetup {
 Result<pid_t> Spawn(SpawnSetup setup);
 
 // As exec wants them; they point into `strings`.
-std::vector<char*> Pointers(std::vector<std::string>* strings);
+std::vector<char*> ExecPointers(std::vector<std::string>* strings);
 
 // Of waitpid's status: "exit status 3", "signal 9".
 std::string HowItEnded(int status);
