@@ -55,7 +55,10 @@ set(CPACK_DEBIAN_PLUGIN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PLUGIN_PACKAGE_DEPENDS "cairn (= ${_same})")
 # Not a dependency: many sites build Slurm under other names.
 set(CPACK_DEBIAN_PLUGIN_PACKAGE_ENHANCES "slurm-client, slurmd")
-set(CPACK_DEBIAN_PLUGIN_PACKAGE_BREAKS "slurm-client (<< ${_major}.${_minor}), slurm-client (>= ${_major}.${_next}~)")
+foreach(_slurm slurm-client slurmd slurm-wlm-basic-plugins)
+  list(APPEND _breaks "${_slurm} (<< ${_major}.${_minor})" "${_slurm} (>= ${_major}.${_next}~)")
+endforeach()
+list(JOIN _breaks ", " CPACK_DEBIAN_PLUGIN_PACKAGE_BREAKS)
 
 # RPM
 set(CPACK_RPM_COMPONENT_INSTALL ON)

@@ -77,10 +77,12 @@ CMAKE
 
 @test "packages: those of the plugin name the one Slurm that loads it, and each what it needs" {
   need_packages
-  local minor
+  local minor slurm
   minor=$(srun --version | grep -oP '\d+\.\d+')
   [[ $(dpkg-deb --field "$CAIRN_PACKAGES"/slurm-plugin-cairn_*.deb Version) == *-1.slurm"$minor" ]]
-  dpkg-deb --field "$CAIRN_PACKAGES"/slurm-plugin-cairn_*.deb Breaks | grep -q "slurm-client (<< $minor)"
+  for slurm in slurm-client slurmd slurm-wlm-basic-plugins; do
+    dpkg-deb --field "$CAIRN_PACKAGES"/slurm-plugin-cairn_*.deb Breaks | grep -q "$slurm (<< $minor)"
+  done
   dpkg-deb --field "$CAIRN_PACKAGES"/cairn_*.deb Depends | grep -q libuv1
   # What the plugin and every task load asks for no more than that.
   ! dpkg-deb --field "$CAIRN_PACKAGES"/slurm-plugin-cairn_*.deb Depends | grep -Eq 'libuv|libstdc'
