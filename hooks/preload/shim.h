@@ -13,7 +13,9 @@
  *   to any other process              if Slurm sent it while a member is at work on this node: the process goes on and is listed in the
  *                                     shield file, for forward(); else the program's action
  *
- * Limits. A process that is just being started (between exec and the shim's constructor) is not shielded. A signal that all threads block, to be taken by sigwait() or signalfd(), never reaches a handler, Cairn's neither. A shielded
+ * Limits. A process that is just being started (between exec and the shim's constructor) is not shielded. A signal that all threads block, to be
+ * taken by sigwait() or signalfd(), never reaches a handler, Cairn's neither; where a delivered one is taken so, the next one that reaches the
+ * handler is acted on in its place. A shielded
  * signal may end a sleep() or poll() early with EINTR. A member's child that is made by posix_spawn or vfork starts with the default action
  * where the member ignores the signal (a child made by fork() ignores it, as it should).
  *
@@ -51,7 +53,8 @@ typedef struct cairn_shim_v1 {
   int (*forward)(int signo);
 
   /* Acts out a watched signal as the program would have without Cairn: its own handler (in a thread that does not block the signal, the main
-   * thread for choice; a SA_SIGINFO handler reads its own pid as the sender, or that of whoever sent the signal at the same moment), or the
+   * thread for choice; a SA_SIGINFO handler reads SI_QUEUE with its own pid as the sender and a si_value that means nothing to it, or those of
+   * whoever sent the signal at the same moment), or the
    * default action with its exit status, or nothing; once, also when such another one comes.
    * Returns 0; the action may still be to come when the calling thread blocks the signal. */
   int (*deliver)(int signo);

@@ -7,8 +7,8 @@
  * Writers take turns by a lock, with all signals blocked, so that a handler never waits for its own thread. The lock holds its owner's pid:
  * a child that was forked while another thread held it takes it over.
  *
- * A child of vfork shares this memory, yet has dispositions of its own. What it sets until exec goes to the kernel alone. It is told by its
- * pid, which a child of fork() renews (AfterFork).
+ * A child of vfork shares this memory, yet has dispositions of its own. What it sets until exec goes to the kernel alone, and what its parent
+ * delivers is left to that. It is told by its pid, which a child of fork() renews (AfterFork).
  */
 #include "hooks/preload/signals.h"
 
@@ -91,6 +91,8 @@ static void Unlock(const sigset_t* mask) {
   sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
+static int IsSelf(void) { return atomic_load(&self_pid) == getpid(); }
+
 static int IsMember(void) { return atomic_load(&member_pid) == getpid(); }
 
 static int IsHandler(const struct sigaction* action) {
@@ -111,6 +113,8 @@ static int Install(Watch* watch) {
     if (!IsHandler(&action)) action.sa_flags |= SA_RESTART | SA_ONSTACK;
     action.sa_flags |= SA_SIGINFO;
     action.sa_sigaction = OnSignal;
+  } else {
+    atomic_store(&watch->to_deliver, 0); /* what is under way comes to no handler of ours */
   }
   return cairn_host_sigaction(signo, &action, NULL);
 }
@@ -120,7 +124,7 @@ int cairn_signals_watched(int signo) { return Find(signo) != NULL; }
 int cairn_signals_set(int signo, const struct sigaction* action, struct sigaction* old) {
   Watch* watch = Find(signo);
   struct sigaction before;
-  if (getpid() != atomic_load(&self_pid)) {
+  if (!IsSelf()) {
     if (cairn_host_sigaction(signo, action, &before) != 0) return -1;
     if (old != NULL) *old = before.sa_sigaction == OnSignal ? View(watch) : before;
     return 0;
@@ -169,7 +173,7 @@ static void Act(Watch* watch, int signo, siginfo_t* info, void* context) {
     ActDefault(watch, signo);
     return;
   }
-  if ((action.sa_flags & (int)SA_RESETHAND) != 0 && getpid() == atomic_load(&self_pid)) {
+  if ((action.sa_flags & (int)SA_RESETHAND) != 0 && IsSelf()) {
     sigset_t mask;
     Lock(&mask);
     struct sigaction reset = View(watch);
@@ -208,7 +212,7 @@ static void OnSignal(int signo, siginfo_t* info, void* context) {
   const pid_t sender = has_sender ? info->si_pid : 0;
   const int from_slurm = info->si_code == SI_USER && (sender == 0 || sender == stepd_pid);
   const int delivered = sender == getpid() && info->si_code == SI_QUEUE && info->si_ptr == watches;
-  const int to_deliver = watch != NULL && atomic_exchange(&watch->to_deliver, 0);
+  const int to_deliver = watch != NULL && IsSelf() && atomic_exchange(&watch->to_deliver, 0);
   int held_back = delivered && !to_deliver; /* a signal that came just before it has been acted on instead */
   if (sender != getpid() && !to_deliver) {
     held_back =
@@ -295,8 +299,13 @@ int cairn_signals_take(int* signo, int* from_slurm, int* sender_pid) {
  * between Slurm and a rank passes its own SIGTERM on at the very moment at which the rank delivers one to itself. */
 int cairn_signals_deliver(int signo) {
   Watch* watch = Find(signo);
-  if (watch != NULL) atomic_store(&watch->to_deliver, 1);
-  return sigqueue(getpid(), signo, (union sigval){.sival_ptr = watches});
+  struct sigaction now;
+  const int is_ours =
+      watch != NULL && cairn_host_sigaction(signo, NULL, &now) == 0 && now.sa_sigaction == OnSignal;
+  if (is_ours) atomic_store(&watch->to_deliver, 1);
+  const int rc = sigqueue(getpid(), signo, (union sigval){.sival_ptr = watches});
+  if (rc != 0 && is_ours) atomic_store(&watch->to_deliver, 0); /* the next one is not ours to act on */
+  return rc;
 }
 
 int cairn_signals_has_handler(int signo) {

@@ -104,12 +104,16 @@ static void Fork(void) {
   printf("%d\n", pid);
 }
 
-/* A child of vfork that does what shells and Python do before exec. */
-static void Vfork(void) {
+/* A child of vfork that does what shells and Python do before exec. Before that it may send itself a signal. */
+static void Vfork(int signo) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
   const pid_t pid = vfork();
   if (pid == 0) {
+    if (signo != 0) {
+      Mask(SIG_UNBLOCK, signo);
+      kill(getpid(), signo);
+    }
     action.sa_handler = SIG_IGN;
     _exit(sigaction(SIGTERM, &action, NULL) == 0 ? 0 : 1);
   }
@@ -194,7 +198,7 @@ static void Do(const char* command) {
   } else if (strcmp(word, "fork") == 0) {
     Fork();
   } else if (strcmp(word, "vfork") == 0) {
-    Vfork();
+    Vfork(number);
   } else if (strcmp(word, "threads") == 0) {
     Threads();
   } else if (strcmp(word, "reap") == 0) {

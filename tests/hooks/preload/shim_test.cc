@@ -421,6 +421,27 @@ TEST_F(Shim, LeavesAnInterruptAloneThatAMemberIgnores) {
   EXPECT_EQ(member->Ask("take"), "none");
 }
 
+TEST_F(Shim, RemembersNoDeliveryThatTheKernelIgnored) {
+  auto member = Member();
+  EXPECT_EQ(member->Ask("install 2 ignore"), "ok");
+  EXPECT_EQ(member->Ask("deliver 2"), "0");
+  EXPECT_EQ(member->Ask("install 2 plain"), "ok");
+  const pid_t stranger = SendFromStranger(member->pid(), SIGINT);
+  EXPECT_EQ(member->Ask("take"), "signal 2 slurm 0 pid " + std::to_string(stranger));
+  EXPECT_EQ(member->Ask("handled"), "0");
+}
+
+TEST_F(Shim, LeavesADeliveryToTheParentOfAVforkedChildThatGetsASignal) {
+  auto member = Member();
+  EXPECT_EQ(member->Ask("install 15 plain"), "ok");
+  EXPECT_EQ(member->Ask("block 15"), "ok");
+  EXPECT_EQ(member->Ask("deliver 15"), "0");
+  EXPECT_EQ(member->Ask("vfork 15"), "0");
+  EXPECT_EQ(member->Ask("handled"), "1");  // the child's; it shares the counter
+  EXPECT_EQ(member->Ask("unblock 15"), "errno 4711");
+  EXPECT_EQ(member->Ask("handled"), "2");
+}
+
 TEST_F(Shim, LeavesInterruptsToAProcessThatIsNoMember) {
   auto other = Puppet();
   EXPECT_FALSE(InSet(other->pid(), "SigCgt", SIGINT));
