@@ -16,6 +16,14 @@ namespace {
 
 constexpr char kHashOfNothing[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
+constexpr size_t kMostOfSmall = 64 << 10;
+constexpr uint64_t kLeastRate = 1 << 10;  // bytes per second
+
+// A first try is short: of what is answered in milliseconds the answer that has not come in seconds will not come, and another connection may do.
+std::chrono::milliseconds ShortStall(int tries, std::chrono::milliseconds longest) {
+  return std::min(longest, std::chrono::milliseconds(5000) * (1 << std::min(tries - 1, 16)));
+}
+
 std::string Md5InBase64(std::span<const std::byte> bytes) {
   MD5_CTX context;
   MD5Init(&context);
@@ -74,7 +82,6 @@ void S3Requests::Add(S3Request request, Take take) {
   if (!request.body.empty()) one->headers["Content-MD5"] = Md5InBase64(request.body);
   if (request.method == "PUT" || request.method == "POST")
     one->headers["Content-Type"] = "application/octet-stream";
-  one->deadline = Clock::now() + client_->config().deadline;
   one->request = std::move(request);
   one->take = std::move(take);
   Try(one);
@@ -132,6 +139,16 @@ void S3Requests::Try(std::list<One>::iterator one) {
   request.body = one->request.body;
   request.into = one->request.into;
   request.max_text = one->request.max_text;
+  const bool small = request.into.empty() && request.body.size() <= kMostOfSmall;
+  request.turn = small            ? HttpTurn::kFirst
+                 : one->tries > 1 ? HttpTurn::kBulkAgain
+                                  : HttpTurn::kBulk;
+  if (request.method == "POST") {
+    request.timeout = client_->config().deadline;
+  } else {
+    request.least_rate = kLeastRate;
+    if (small && !one->request.key.empty()) request.stall = ShortStall(one->tries, client_->config().stall);
+  }
   request.signature =
       HttpSignature{one->credentials.key_id, one->credentials.secret, client_->config().region};
   client_->transfers_->Begin(this, std::move(request), [this, one](HttpAnswer answer) {
@@ -143,10 +160,16 @@ void S3Requests::Try(std::list<One>::iterator one) {
 
 void S3Requests::OnAnswer(Answered answered) {
   const auto one = answered.one;
+  if (one->request.method == "HEAD" && answered.answer.lost.ok() && answered.answer.status / 100 == 4) {
+    one->request.method = "GET";
+    one->request.max_text = 0;
+    return Try(one);
+  }
   const std::vector<int>& accept = one->request.accept;
-  const bool accepted =
-      answered.answer.lost.ok() && std::count(accept.begin(), accept.end(), answered.answer.status) != 0;
-  const Judgement judgement = accepted ? Judgement() : Judge(one->request.method, answered.answer);
+  Judgement judgement = Judge(one->request.method, answered.answer);
+  const bool accepted = judgement.next == Next::kDone && answered.answer.lost.ok() &&
+                        std::count(accept.begin(), accept.end(), answered.answer.status) != 0;
+  if (accepted) judgement = Judgement();
   if (judgement.next == Next::kRenew && !one->renewed) {
     one->renewed = true;
     const Result<Credentials> renewed = client_->credentials_.Renew(one->credentials);
@@ -155,15 +178,17 @@ void S3Requests::OnAnswer(Answered answered) {
   }
   if (judgement.next == Next::kAgain) {
     const auto pause = std::max(PauseBefore(one->tries, Random(), client_->config()), judgement.pause);
+    if (!one->deadline) one->deadline = Clock::now() + client_->config().deadline;
     const auto next_try = Clock::now() + pause;
-    if (next_try <= one->deadline) {
+    if (next_try <= *one->deadline) {
       one->next_try = next_try;
       return;
     }
     return Fail(*one, Status(judgement.status.code(), judgement.status.message() + " (tried " +
                                                           std::to_string(one->tries) +
-                                                          " times; a request is given up after " +
-                                                          FormatDuration(client_->config().deadline) + ")"));
+                                                          " times; a request is given up " +
+                                                          FormatDuration(client_->config().deadline) +
+                                                          " after its first failure)"));
   }
   if (!judgement.status.ok()) return Fail(*one, judgement.status);
   if (const Status status = one->take(std::move(answered.answer)); !status.ok()) return Fail(*one, status);

@@ -2,8 +2,14 @@
 //
 // 1. S3Requests begins requests (Transfers holds the threads' end of them) and takes their answers, in the thread of the call that wants them.
 // 2. Judge says what an answer means. What is to be made again waits for a random pause of growing length (full jitter), or for as long as the
-//    server asks, and is not begun again when its deadline would pass before.
+//    server asks, and is not begun again when its deadline would pass before. That counts from the first failure on: a request may wait long for
+//    its turn behind others, and what is sent while bytes move takes as long as it takes.
 // 3. Credentials are looked at before each try; once a request the server may say that they have expired, and they are read again.
+//// 4. Each try ends. One whose work the server does at its end (POST) has as long as the deadline; any other is cut off where it moves less than
+//    1 KiB a second. Small requests for one object, signs of life among them, go before bulk, and their first tries are short: an answer that
+//    takes more than 5 s (then 10 s, 20 s, …) is asked for anew.
+// 5. The answer to a HEAD that is refused has no text, which would say why (NoSuchKey, ExpiredToken), and whether it is S3 who speaks: it is asked
+//    for again as a GET, of which no more than the head is read.
 //
 // Threads: S3Client any; S3Requests one at a time. Neither does anything in a forked child: requests fail there as kUnavailable.
 #ifndef CAIRN_RUNTIME_S3_CLIENT_H_
@@ -39,7 +45,7 @@ struct S3Request {
       body;  // must stay as it is until the answer; sent with its MD5, which the server checks
   std::vector<HttpPiece> into;  // see HttpRequest
   uint64_t max_text = 16 << 20;
-  std::vector<int> accept;  // statuses of 400 and more that are no errors to this request
+  std::vector<int> accept;  // statuses of 400 and more that are no errors to this request, where S3 itself says so
 };
 
 class S3Client {
@@ -87,7 +93,7 @@ class S3Requests {
     Take take;
     std::map<std::string, std::string> headers;  // of the request, with its checksums
     Credentials credentials;                     // of the last try
-    Clock::time_point deadline;
+    std::optional<Clock::time_point> deadline;   // from the first failure on
     std::optional<Clock::time_point> next_try;  // while it waits for one
     int tries = 0;
     bool renewed = false;

@@ -26,6 +26,13 @@ struct HttpPiece {
   size_t bytes = 0;
 };
 
+// Whose turn it is when a connection is free.
+enum class HttpTurn {
+  kFirst,      // small ones, which have connections of their own besides
+  kBulkAgain,  // has waited already
+  kBulk,
+};
+
 struct HttpRequest {
   std::string method = "GET";
   std::string url;  // path and query encoded, the query sorted
@@ -36,6 +43,9 @@ struct HttpRequest {
   uint64_t max_text = 64 << 10;          // of a text that is no error; a longer one is not read to its end
   bool direct = false;                   // past the proxies of the environment
   std::chrono::milliseconds timeout{0};  // of the whole exchange; 0 = as long as bytes move
+  std::chrono::milliseconds stall{0};    // cut off when nothing moves for so long; 0 = what Transfers say
+  uint64_t least_rate = 0;  // bytes per second, over `stall`: what moves more slowly counts as standing still
+  HttpTurn turn = HttpTurn::kFirst;
 };
 
 struct HttpAnswer {

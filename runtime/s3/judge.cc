@@ -19,6 +19,7 @@ const std::set<std::string> kExpired = {"ExpiredToken", "ExpiredTokenException",
 const std::set<std::string> kBusy = {"InternalError",       "ServiceUnavailable",         "SlowDown",
                                      "OperationAborted",    "ConditionalRequestConflict", "Throttling",
                                      "ThrottlingException", "RequestLimitExceeded"};
+const std::set<std::string> kGone = {"NoSuchKey", "NoSuchUpload"};
 const std::set<std::string> kFull = {"QuotaExceeded", "InsufficientStorage", "XMinioStorageFull"};
 const std::set<std::string> kElsewhere = {"NoSuchBucket",
                                           "PermanentRedirect",
@@ -35,15 +36,14 @@ Code CodeOf(int status, const std::string& code) {
     case 401:
     case 403:
       return Code::kPermission;
-    case 404:
-      return Code::kNotFound;
+    case 404:  // of a proxy's, while the server behind it is away, says nothing about an object
+      return kGone.count(code) != 0 ? Code::kNotFound : Code::kUnavailable;
     case 412:
       return Code::kExists;
     case 416:
       return Code::kDamage;
   }
-  if (kBroken.count(code) != 0) return Code::kDamage;
-  if (kBusy.count(code) != 0 || status >= 500 || status == 429 || status == 408 || status == 409)
+  if (kBroken.count(code) != 0 || kBusy.count(code) != 0 || status >= 500 || status == 429 || status == 408 || status == 409)
     return Code::kUnavailable;
   if (code == "AccessDenied") return Code::kPermission;
   return Code::kIo;
@@ -90,7 +90,7 @@ Judgement Judge(const std::string& method, const HttpAnswer& answer) {
   if (kExpired.count(error.code) != 0) {
     judgement.next = Next::kRenew;
     judgement.status = Status(Code::kPermission, judgement.status.message());
-  } else if (judgement.status.code() == Code::kUnavailable || kBroken.count(error.code) != 0) {
+  } else if (judgement.status.code() == Code::kUnavailable) {
     judgement.next = Next::kAgain;
   }
   return judgement;

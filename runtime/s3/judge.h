@@ -25,10 +25,11 @@ struct Judgement {
   std::chrono::milliseconds pause{0};  // the server asks for one so long, at least
 };
 
-// Made again: no whole answer, 408, 409, 429, 5xx, and the 400 of a body that did not arrive as it was sent. No: other 4xx, TLS's refusals.
+// Made again: no whole answer, 408, 409, 429, 5xx, a 404 that is not S3's own, and the 400 of a body that did not arrive as it was sent. No: other
+// 4xx, TLS's refusals.
 // A 200 of a POST that carries an <Error> is judged as what it carries.
 //
-// Codes: 404 kNotFound, but a bucket that is not there kInvalid; 412 kExists; 401 and 403 kPermission, but a quota kNoSpace; 416 kDamage;
+// Codes: what is made again kUnavailable; NoSuchKey and NoSuchUpload kNotFound, but a bucket that is not there kInvalid; 412 kExists; 401 and 403 kPermission, but a quota kNoSpace; 416 kDamage;
 // redirections, another region and what the server does not know (501) kInvalid; other 4xx kIo.
 Judgement Judge(const std::string& method, const HttpAnswer& answer);
 

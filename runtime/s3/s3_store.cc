@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 #include <utility>
 
 #include "runtime/io/random.h"
@@ -49,22 +48,24 @@ Status S3Store::Read(const std::string& key, std::span<const ObjectRange> ranges
     get.headers = {{"Range", "bytes=" + std::to_string(read.offset) + "-" +
                                  std::to_string(read.offset + read.bytes - 1)}};
     get.into = std::move(read.into);
-    requests.Add(std::move(get), [end = read.offset + read.bytes](const HttpAnswer& answer) {
-      if (answer.into_filled) return OkStatus();
+    requests.Add(std::move(get), [begin = read.offset, end = read.offset + read.bytes](HttpAnswer answer) {
       if (answer.status != 206) return Status(Code::kIo, "the server gives no ranges of objects");
+      const std::string given = answer.headers["content-range"];
+      if (!given.starts_with("bytes " + std::to_string(begin) + "-"))
+        return Status(Code::kIo, "the server gives the range '" + given + "' in place of that from byte " +
+                                     std::to_string(begin) + " on");
+      if (answer.into_filled) return OkStatus();
       return Status(Code::kDamage, "the object ends before byte " + std::to_string(end));
     });
   }
   return requests.WaitUntilBelow(1);
 }
 
-Result<std::optional<uint64_t>> S3Store::Look(const std::string& key) {
+Result<uint64_t> S3Store::Bytes(const std::string& key) {
   S3Request look;
   look.method = "HEAD";
   look.key = key;
-  look.accept = {404};
   CAIRN_ASSIGN_OR_RETURN(const HttpAnswer answer, client_->Make(std::move(look)));
-  if (answer.status == 404) return std::optional<uint64_t>();
   uint64_t bytes = 0;
   const auto at = answer.headers.find("content-length");
   if (at == answer.headers.end() ||
@@ -72,18 +73,7 @@ Result<std::optional<uint64_t>> S3Store::Look(const std::string& key) {
     return Status(Code::kIo,
                   client_->config().Name(key) + ": the server does not say how long the object is");
   }
-  return std::optional(bytes);
-}
-
-Result<uint64_t> S3Store::Bytes(const std::string& key) {
-  CAIRN_ASSIGN_OR_RETURN(const std::optional<uint64_t> bytes, Look(key));
-  if (bytes) return *bytes;
-  // An answer to HEAD has no text. That of this one says whether it is the object or the bucket that is not there.
-  S3Request get;
-  get.key = key;
-  get.max_text = 0;
-  CAIRN_ASSIGN_OR_RETURN(const HttpAnswer answer, client_->Make(std::move(get)));
-  return Status(Code::kUnavailable, client_->config().Name(key) + " came to be in between");
+  return bytes;
 }
 
 Status S3Store::PutWhole(const std::string& key, std::string_view bytes) {
@@ -110,8 +100,9 @@ Status S3Store::Put(const std::string& key, std::string_view bytes) {
 // 3. It is there, or no answer came. It may be the work of a try of ours whose answer was lost: the object's id tells.
 Status S3Store::PutNew(const std::string& key, std::string_view bytes) {
   const Status exists(Code::kExists, client_->config().Name(key) + " is there already");
-  CAIRN_ASSIGN_OR_RETURN(const std::optional<uint64_t> there, Look(key));
-  if (there) return exists;
+  const Result<uint64_t> there = Bytes(key);
+  if (there.ok()) return exists;
+  if (there.status().code() != Code::kNotFound) return there.status();
 
   const std::string id = RandomHex(32);
   S3Request put;
@@ -141,8 +132,11 @@ Status S3Store::EachListing(const std::string& prefix, bool folder, Take take) {
     list.query = {{"list-type", "2"}, {"encoding-type", "url"}, {"prefix", prefix}};
     if (folder) list.query["delimiter"] = "/";
     if (!next.empty()) list.query["continuation-token"] = next;
-    CAIRN_ASSIGN_OR_RETURN(const HttpAnswer answer, client_->Make(std::move(list)));
-    Result<S3Listing> listing = ParseListing(answer.text);
+    const Result<HttpAnswer> answer = client_->Make(std::move(list));
+    if (answer.status().code() == Code::kNotFound)  // a listing of nothing is empty
+      return Status(Code::kIo, answer.status().message());
+    CAIRN_RETURN_IF_ERROR(answer.status());
+    Result<S3Listing> listing = ParseListing(answer->text);
     if (!listing.ok()) return listing.status().Annotate(client_->config().Name(prefix));
     if (!listing->next.empty() && listing->next == next) {
       return Status(Code::kIo, client_->config().Name(prefix) +

@@ -36,8 +36,6 @@ class S3Store : public ObjectStore {
  private:
   explicit S3Store(std::unique_ptr<S3Client> client) : client_(std::move(client)) {}
 
-  // Whether there is an object, and its bytes.
-  Result<std::optional<uint64_t>> Look(const std::string& key);
   Status PutWhole(const std::string& key, std::string_view bytes);
   // ListObjectsV2, all answers of it.
   template <typename Take>

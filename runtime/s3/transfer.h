@@ -27,7 +27,7 @@ struct Transfer {
   size_t piece = 0, within = 0;  // of request.into: where the next byte goes
   HttpAnswer answer;
   Status refused;         // why the answer was cut off
-  curl_off_t moved = -1;  // what Moved said last, and when that was news
+  curl_off_t moved = -1;  // what Moved said when it last was enough, and when that was
   std::chrono::steady_clock::time_point moved_at;
 
   // Makes options of the request, for `easy`.

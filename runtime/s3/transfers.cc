@@ -13,6 +13,12 @@
 #include "runtime/s3/transfer.h"
 
 namespace cairn {
+namespace {
+
+constexpr int kSmallConnections = 2;  // besides those for bulk
+constexpr auto kWatch = std::chrono::milliseconds(1000);
+
+}  // namespace
 
 // Constant after Start: all but what is said to belong to the loop's thread.
 class Transfers::Impl {
@@ -36,7 +42,9 @@ class Transfers::Impl {
   void Begin(const void* owner, HttpRequest request, Done done) {
     auto transfer = std::make_shared<Transfer>(Transfer{curl_, owner, std::move(request), std::move(done)});
     loop_->Post([this, transfer] {
-      waiting_.push_back(transfer);
+      const auto later = [](HttpTurn turn, const auto& other) { return turn < other->request.turn; };
+      waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), transfer->request.turn, later),
+                      transfer);
       StartWaiting();
     });
   }
@@ -57,7 +65,8 @@ class Transfers::Impl {
     timer_ = std::make_unique<Timer>(loop_.get(), [this] { Act(CURL_SOCKET_TIMEOUT, 0); });
     watch_ = std::make_unique<Timer>(loop_.get(), [this] { CutStalled(); });
     multi_ = curl_->multi_init();
-    curl_->multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(options_.connections));
+    curl_->multi_setopt(multi_, CURLMOPT_MAXCONNECTS,
+                        static_cast<long>(options_.connections + kSmallConnections));
     curl_->multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
     curl_->multi_setopt(
         multi_, CURLMOPT_SOCKETFUNCTION, +[](CURL*, curl_socket_t fd, int what, void* self, void*) -> int {
@@ -113,8 +122,18 @@ class Transfers::Impl {
     StartWaiting();
   }
 
+  // Whether there is a connection for it.
+  bool MayStart(const Transfer& transfer) const {
+    const auto bulk = std::count_if(active_.begin(), active_.end(), [](const auto& active) {
+      return active.first->request.turn != HttpTurn::kFirst;
+    });
+    const bool small = transfer.request.turn == HttpTurn::kFirst;
+    return small ? active_.size() < static_cast<size_t>(options_.connections + kSmallConnections)
+                 : bulk < options_.connections;
+  }
+
   void StartWaiting() {
-    while (!waiting_.empty() && active_.size() < static_cast<size_t>(options_.connections)) {
+    while (!waiting_.empty() && MayStart(*waiting_.front())) {
       std::shared_ptr<Transfer> transfer = std::move(waiting_.front());
       waiting_.pop_front();
       Transfer* raw = transfer.get();
@@ -124,7 +143,7 @@ class Transfers::Impl {
     if (active_.empty()) {
       watch_->Stop();
     } else if (!watching_) {
-      watch_->Every(std::max(options_.stall / 4, std::chrono::milliseconds(1)));
+      watch_->Every(std::clamp(options_.stall / 4, std::chrono::milliseconds(1), kWatch));
     }
     watching_ = !active_.empty();
   }
@@ -146,15 +165,20 @@ class Transfers::Impl {
     const std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();
     std::vector<std::pair<Transfer*, Status>> cut;
     for (auto& [raw, transfer] : active_) {
+      const HttpRequest& request = raw->request;
+      const auto stall = request.stall.count() > 0 ? request.stall : options_.stall;
+      const auto enough = static_cast<curl_off_t>(request.least_rate) * stall.count() / 1000;
       const curl_off_t moved = raw->Moved();
-      if (moved != raw->moved) {
+      if (moved - raw->moved > enough) {
         raw->moved = moved;
         raw->moved_at = now;
       }
       const auto quiet = std::chrono::duration_cast<std::chrono::milliseconds>(now - raw->moved_at);
-      if (quiet >= options_.stall) {
-        cut.emplace_back(
-            raw, Status(Code::kTimeout, "no byte moved for " + std::to_string(quiet.count()) + " ms"));
+      if (quiet >= stall) {
+        cut.emplace_back(raw, Status(Code::kTimeout, (enough > 0 ? "no more than " + std::to_string(enough) +
+                                                                       " bytes moved in "
+                                                                 : "no byte moved for ") +
+                                                         std::to_string(quiet.count()) + " ms"));
       }
     }
     for (auto& [transfer, why] : cut) Finish(transfer, std::move(why));

@@ -1,7 +1,7 @@
 // Transfers: the exchanges of one store with its server, all on one thread that runs a loop with libcurl's multi-socket interface.
 //
-// At most so many are under way; the others wait in the order in which they came. One in which no byte moves for `stall` is cut off. Nothing is
-// made again here: who asked decides.
+// At most so many bulk ones are under way, and two small ones besides; the others wait for their turn (HttpTurn), in the order in which they came.
+// One in which no byte moves for `stall` is cut off. Nothing is made again here: who asked decides.
 //
 // Threads: any, but the loop's own may only Start. In a forked child every method returns without doing anything: no answer comes there.
 #ifndef CAIRN_RUNTIME_S3_TRANSFERS_H_
@@ -20,7 +20,7 @@ namespace cairn {
 class Transfers {
  public:
   struct Options {
-    int connections = 8;
+    int connections = 8;  // for bulk
     std::chrono::milliseconds stall{30000};
     std::string ca_file;  // "" = the system's
   };

@@ -13,7 +13,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <future>
 #include <map>
 #include <mutex>
 #include <string>
@@ -44,6 +46,8 @@ struct Reply {
   bool hang = false;                         // say nothing more, and keep the connection
   size_t cut_at = std::string::npos;         // close (or hang) after so many bytes of the answer
   std::function<void(SeenRequest*)> change;  // of what is passed on
+  std::shared_future<void> when;             // answers no earlier
+  bool trickle = false;                      // a byte every 5 ms
 
   static Reply Pass() {
     Reply reply;
@@ -125,10 +129,11 @@ class FaultServer {
     return n > 0;
   }
 
-  static void SendAll(int fd, const std::string& bytes) {
+  static void SendAll(int fd, const std::string& bytes, bool trickle = false) {
     for (size_t at = 0; at < bytes.size();) {
-      const ssize_t n = send(fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+      const ssize_t n = send(fd, bytes.data() + at, trickle ? 1 : bytes.size() - at, MSG_NOSIGNAL);
       if (n <= 0) return;
+      if (trickle) std::this_thread::sleep_for(std::chrono::milliseconds(5));
       at += static_cast<size_t>(n);
     }
   }
@@ -172,7 +177,8 @@ class FaultServer {
       answer += "\r\n";
       if (request.method != "HEAD") answer += reply.body;
     }
-    if (!reply.lose) SendAll(fd, answer.substr(0, reply.cut_at));
+    if (reply.when.valid()) reply.when.wait();
+    if (!reply.lose) SendAll(fd, answer.substr(0, reply.cut_at), reply.trickle);
     if (reply.hang) {
       pollfd wait{fd, POLLRDHUP, 0};
       poll(&wait, 1, -1);  // until the client or the destructor ends it

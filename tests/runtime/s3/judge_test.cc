@@ -20,7 +20,6 @@ TEST(Judge, GivesEachRefusalItsCode) {
     Code expected;
   } cases[] = {
       {404, "NoSuchKey", Code::kNotFound},
-      {404, "", Code::kNotFound},
       {404, "NoSuchBucket", Code::kInvalid},
       {301, "PermanentRedirect", Code::kInvalid},
       {307, "", Code::kInvalid},
@@ -47,10 +46,22 @@ TEST(Judge, HasAgainWhatMayPass) {
     EXPECT_EQ(Of(status, "").next, Next::kAgain) << status;
     EXPECT_EQ(Of(status, "").status.code(), Code::kUnavailable) << status;
   }
-  EXPECT_EQ(Of(400, "BadDigest").next, Next::kAgain);
-  EXPECT_EQ(Of(400, "BadDigest").status.code(), Code::kDamage);
+  for (const char* code : {"BadDigest", "IncompleteBody", "RequestTimeout"}) {
+    EXPECT_EQ(Of(400, code).next, Next::kAgain) << code;
+    EXPECT_EQ(Of(400, code).status.code(), Code::kUnavailable) << code;  // what was to be sent is not damaged
+  }
   EXPECT_EQ(Of(400, "ExpiredToken").next, Next::kRenew);
   EXPECT_EQ(Of(400, "ExpiredToken").status.code(), Code::kPermission);
+}
+
+TEST(Judge, TakesNoPageOfAProxysForS3sWordThatAnObjectIsNotThere) {
+  for (const char* text : {"", "404 page not found", "<html><body>404</body></html>", "default backend - 404"}) {
+    HttpAnswer answer;
+    answer.status = 404;
+    answer.text = text;
+    EXPECT_EQ(Judge("GET", answer).next, Next::kAgain) << text;
+    EXPECT_EQ(Judge("GET", answer).status.code(), Code::kUnavailable) << text;
+  }
 }
 
 TEST(Judge, LooksIntoAGoodAnswerOfAPostAlone) {

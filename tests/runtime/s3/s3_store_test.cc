@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <future>
 
 #include "runtime/s3/transfers.h"
 #include "tests/runtime/s3/fault_server.h"
@@ -158,6 +159,42 @@ TEST(S3Store, TellsABucketThatIsNotThereFromAnObject) {
   EXPECT_EQ(store->Bytes("k").status().code(), Code::kInvalid);
 }
 
+TEST(S3Store, WaitsForTheServerBehindAProxyThatKnowsNoObjects) {
+  const Reply pages[] = {Reply{404, {}, "<html><body>404 Not Found</body></html>"}, Reply{404}};
+  for (const Reply& page : pages) {
+    int calls = 0;
+    FaultServer server([&](const SeenRequest& request) {
+      if (request.method == "HEAD" || ++calls % 3 != 0) return page;
+      return request.Has("list-type") ? Reply{200, {}, "<ListBucketResult/>"} : Reply{200, {}, "hello"};
+    });
+    const auto store = Open(ConfigFor(server));
+    EXPECT_EQ(store->Get("k", 100).status().message(), "");
+    EXPECT_EQ(calls, 3);
+    EXPECT_EQ(store->List("k").status().message(), "");
+    EXPECT_EQ(calls, 6);
+    const auto bytes = store->Bytes("k");
+    ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+    EXPECT_EQ(*bytes, 5);
+    EXPECT_EQ(calls, 9);
+  }
+}
+
+TEST(S3Store, NeverSaysNotFoundOfWhatAProxyAnswersInTheServersPlace) {
+  FaultServer server([](const SeenRequest&) { return Reply{404, {}, "404 page not found"}; });
+  S3Config config = ConfigFor(server);
+  config.deadline = milliseconds(5);
+  const auto store = Open(config);
+  EXPECT_EQ(store->Get("k", 100).status().code(), Code::kUnavailable);
+  EXPECT_EQ(store->Bytes("k").status().code(), Code::kUnavailable);
+  EXPECT_EQ(store->List("k").status().code(), Code::kUnavailable);
+  EXPECT_EQ(store->PutNew("k", "new").code(), Code::kUnavailable);
+}
+
+TEST(S3Store, NeverSaysNotFoundOfAListing) {
+  FaultServer server([](const SeenRequest&) { return Reply::Error(404, "NoSuchKey"); });
+  EXPECT_EQ(Open(ConfigFor(server))->ListFolder("k/").status().code(), Code::kIo);
+}
+
 TEST(S3Store, NamesTheRegionOfABucketThatIsElsewhere) {
   FaultServer server([](const SeenRequest&) {
     return Reply{400,
@@ -212,10 +249,106 @@ TEST(S3Store, MakesARequestAgainInWhichNothingMoves) {
   EXPECT_GE(calls, 2);
 }
 
+TEST(S3Store, CutsOffWhatMovesByteByByte) {
+  int calls = 0;
+  FaultServer server([&](const SeenRequest&) {
+    Reply reply{200, {}, std::string(100000, 'x')};  // ten minutes
+    reply.trickle = ++calls == 1;
+    return reply;
+  });
+  S3Config config = ConfigFor(server);
+  config.stall = milliseconds(1000);
+  const auto store = Open(config);
+  auto got = std::async(std::launch::async, [&] { return store->Get("k", 100000).status(); });
+  const bool ended = got.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  EXPECT_TRUE(ended);
+  if (!ended) _exit(1);
+  EXPECT_EQ(got.get().message(), "");
+}
+
+TEST(S3Store, CountsTheDeadlineFromTheFirstFailure) {
+  int calls = 0;
+  FaultServer server([&](const SeenRequest& request) {
+    if (++calls == 1) std::this_thread::sleep_for(milliseconds(300));  // the second waits for its turn
+    if (calls == 2) return Reply::Error(503, "SlowDown");
+    return Reply{206, {{"Content-Range", "bytes " + request.headers.at("range").substr(6) + "/8"}}, "abcd"};
+  });
+  S3Config config = ConfigFor(server);
+  config.part_bytes = 4;
+  config.connections = 1;
+  config.deadline = milliseconds(200);
+  std::string into(8, '.');
+  const ObjectRange range{0, std::as_writable_bytes(std::span(into))};
+  EXPECT_EQ(Open(config)->Read("k", {&range, 1}).message(), "");
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(S3Store, GivesASignOfLifeWhileAllConnectionsAreBusyWithBulk) {
+  std::promise<void> alive;
+  FaultServer server([when = alive.get_future().share()](const SeenRequest& request) {
+    if (request.method == "PUT") return Reply{};
+    Reply reply{206, {{"Content-Range", "bytes 0-3/4"}}, "abcd"};
+    reply.when = when;
+    return reply;
+  });
+  S3Config config = ConfigFor(server);
+  config.connections = 1;
+  const auto store = Open(config);
+  std::string into(4, '.');
+  const ObjectRange range{0, std::as_writable_bytes(std::span(into))};
+  auto read = std::async(std::launch::async, [&] { return store->Read("k", {&range, 1}); });
+  while (server.seen().empty()) std::this_thread::yield();
+  auto put = std::async(std::launch::async, [&] { return store->Put("ALIVE", "7"); });
+  EXPECT_EQ(put.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  alive.set_value();
+  EXPECT_EQ(put.get().message(), "");
+  EXPECT_EQ(read.get().message(), "");
+}
+
+TEST(Transfers, GiveSmallRequestsAndWhatHasWaitedAlreadyTheirTurnFirst) {
+  std::promise<void> begin;
+  FaultServer server([when = begin.get_future().share()](const SeenRequest&) {
+    Reply reply;
+    reply.when = when;
+    return reply;
+  });
+  setenv("no_proxy", "127.0.0.1", 1);
+  Transfers::Options options;
+  options.connections = 1;
+  auto transfers = Transfers::Start(options);
+  ASSERT_TRUE(transfers.ok()) << transfers.status().message();
+  std::promise<void> ended;
+  int left = 6;
+  const auto send = [&](const std::string& path, HttpTurn turn) {
+    HttpRequest request;
+    request.url = server.url() + path;
+    request.turn = turn;
+    (*transfers)->Begin(&left, std::move(request), [&](const HttpAnswer&) {
+      if (--left == 0) ended.set_value();
+    });
+  };
+  // One of bulk and two small ones take all connections.
+  send("/under-way", HttpTurn::kBulk);
+  send("/under-way", HttpTurn::kFirst);
+  send("/under-way", HttpTurn::kFirst);
+  send("/bulk", HttpTurn::kBulk);
+  send("/again", HttpTurn::kBulkAgain);
+  send("/small", HttpTurn::kFirst);
+  while (server.seen().size() < 3) std::this_thread::yield();
+  begin.set_value();
+  ended.get_future().wait();
+  std::vector<std::string> order;
+  for (const SeenRequest& request : server.seen()) order.push_back(request.target);
+  const auto at = [&](const char* path) { return std::find(order.begin(), order.end(), path) - order.begin(); };
+  EXPECT_LT(at("/again"), at("/bulk"));
+  EXPECT_EQ(left, 0);
+}
+
 TEST(S3Store, SaysDamageWhereAnObjectEndsBeforeARange) {
   bool beyond = false;
   FaultServer server([&](const SeenRequest&) {
-    return beyond ? Reply::Error(416, "InvalidRange") : Reply{206, {}, "abc"};
+    return beyond ? Reply::Error(416, "InvalidRange")
+                  : Reply{206, {{"Content-Range", "bytes 10-12/13"}}, "abc"};
   });
   std::string into(5, '.');
   const ObjectRange range{10, std::as_writable_bytes(std::span(into))};
@@ -223,6 +356,19 @@ TEST(S3Store, SaysDamageWhereAnObjectEndsBeforeARange) {
   EXPECT_EQ(store->Read("k", {&range, 1}).code(), Code::kDamage);
   beyond = true;
   EXPECT_EQ(store->Read("k", {&range, 1}).code(), Code::kDamage);
+}
+
+TEST(S3Store, RefusesAnotherRangeThanItAskedFor) {
+  std::map<std::string, std::string> headers = {{"Content-Range", "bytes 0-4/100"}};
+  std::string body = "abcde";
+  FaultServer server([&](const SeenRequest&) { return Reply{206, headers, body}; });
+  std::string into(5, '.');
+  const ObjectRange range{10, std::as_writable_bytes(std::span(into))};
+  const auto store = Open(ConfigFor(server));
+  EXPECT_EQ(store->Read("k", {&range, 1}).code(), Code::kIo);
+  headers = {{"Content-Range", "bytes 10-15/100"}};
+  body = "abcdef";  // more than that
+  EXPECT_EQ(store->Read("k", {&range, 1}).code(), Code::kIo);
 }
 
 TEST(S3Store, RefusesAWholeObjectInPlaceOfARange) {
@@ -273,6 +419,26 @@ TEST(S3Store, RenewsExpiredCredentialsOnceARequest) {
   EXPECT_THAT(server.seen(), SizeIs(4));
 }
 
+TEST(S3Store, RenewsCredentialsThatAHeadFindsExpired) {
+  const TempDir dir;
+  const std::string path = dir / "credentials";
+  const auto write = [&](const std::string& key) {
+    Write(path, "[default]\naws_access_key_id = " + key +
+                    "\naws_secret_access_key = s\naws_session_token = t-" + key + "\n");
+  };
+  write("OLD");
+  FaultServer server([&](const SeenRequest& request) {
+    write("NEW");
+    return request.headers.at("x-amz-security-token") == "t-OLD" ? Reply::Error(400, "ExpiredToken")
+                                                                 : Reply{200, {}, "hello"};
+  });
+  const auto bytes =
+      Open(ConfigFor(server), {{"AWS_SHARED_CREDENTIALS_FILE", path}, {"AWS_CONFIG_FILE", "/nowhere"}})
+          ->Bytes("k");
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  EXPECT_EQ(*bytes, 5);
+}
+
 // A server that keeps one object with its id, and forgets answers on demand.
 struct OneObject {
   std::optional<std::string> body;
@@ -286,6 +452,7 @@ struct OneObject {
                           {{"x-amz-meta-cairn-id", id}, {"Content-Length", std::to_string(body->size())}},
                           ""}
                   : Reply{404};
+    if (request.method == "GET") return Reply::Error(404, "NoSuchKey");
     if (request.method != "PUT") return Reply{400};
     const bool conditional = request.headers.count("if-none-match") != 0;
     if (conditional && !knows_conditions) return Reply::Error(501, "NotImplemented");
@@ -368,6 +535,7 @@ struct OneUpload {
                    "xmlns=\"x\"><UploadId>up/1+</UploadId></InitiateMultipartUploadResult>"};
     }
     if (request.method == "HEAD") return there ? Reply{200, {{"x-amz-meta-cairn-id", id}}, ""} : Reply{404};
+    if (request.method == "GET") return Reply::Error(404, "NoSuchKey");
     EXPECT_TRUE(request.Has("uploadId=up%2F1%2B")) << request.target;
     if (request.method == "DELETE") {
       dropped = true;
@@ -589,7 +757,7 @@ TEST(S3Store, GivesUpTheUploadsThatOthersLeft) {
 TEST(S3Store, CutsALongRangeIntoPieces) {
   FaultServer server([](const SeenRequest& request) {
     return Reply{206,
-                 {},
+                 {{"Content-Range", "bytes " + request.headers.at("range").substr(6) + "/10"}},
                  request.headers.at("range") == "bytes=8-9"   ? "ij"
                  : request.headers.at("range") == "bytes=4-7" ? "efgh"
                                                               : "abcd"};
