@@ -140,9 +140,7 @@ void S3Requests::Try(std::list<One>::iterator one) {
   request.into = one->request.into;
   request.max_text = one->request.max_text;
   const bool small = request.into.empty() && request.body.size() <= kMostOfSmall;
-  request.turn = small            ? HttpTurn::kFirst
-                 : one->tries > 1 ? HttpTurn::kBulkAgain
-                                  : HttpTurn::kBulk;
+  request.turn = small ? HttpTurn::kFirst : one->tries > 1 ? HttpTurn::kBulkAgain : HttpTurn::kBulk;
   if (request.method == "POST") {
     request.timeout = client_->config().deadline;
   } else {
@@ -184,11 +182,10 @@ void S3Requests::OnAnswer(Answered answered) {
       one->next_try = next_try;
       return;
     }
-    return Fail(*one, Status(judgement.status.code(), judgement.status.message() + " (tried " +
-                                                          std::to_string(one->tries) +
-                                                          " times; a request is given up " +
-                                                          FormatDuration(client_->config().deadline) +
-                                                          " after its first failure)"));
+    return Fail(*one, Status(judgement.status.code(),
+                             judgement.status.message() + " (tried " + std::to_string(one->tries) +
+                                 " times; a request is given up " +
+                                 FormatDuration(client_->config().deadline) + " after its first failure)"));
   }
   if (!judgement.status.ok()) return Fail(*one, judgement.status);
   if (const Status status = one->take(std::move(answered.answer)); !status.ok()) return Fail(*one, status);

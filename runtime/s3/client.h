@@ -45,7 +45,8 @@ struct S3Request {
       body;  // must stay as it is until the answer; sent with its MD5, which the server checks
   std::vector<HttpPiece> into;  // see HttpRequest
   uint64_t max_text = 16 << 20;
-  std::vector<int> accept;  // statuses of 400 and more that are no errors to this request, where S3 itself says so
+  std::vector<int>
+      accept;  // statuses of 400 and more that are no errors to this request, where S3 itself says so
 };
 
 class S3Client {
@@ -94,7 +95,7 @@ class S3Requests {
     std::map<std::string, std::string> headers;  // of the request, with its checksums
     Credentials credentials;                     // of the last try
     std::optional<Clock::time_point> deadline;   // from the first failure on
-    std::optional<Clock::time_point> next_try;  // while it waits for one
+    std::optional<Clock::time_point> next_try;   // while it waits for one
     int tries = 0;
     bool renewed = false;
   };

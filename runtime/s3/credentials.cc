@@ -15,7 +15,9 @@ using SystemClock = std::chrono::system_clock;
 using nlohmann::json;
 
 constexpr auto kRenewBefore = std::chrono::minutes(5);
+constexpr auto kRenewAgain = std::chrono::seconds(30);             // at the earliest, after a failure
 constexpr auto kMetadataWithin = std::chrono::milliseconds(2000);  // on most machines nobody answers there
+constexpr int kMetadataTries = 3;
 
 constexpr time_t kEndOfTime = 9000000000;  // 2255
 
@@ -62,17 +64,16 @@ Status NotByUs(const std::string& how) {
 
 }  // namespace
 
-CredentialsChain::CredentialsChain(Environment get, std::function<HttpAnswer(HttpRequest)> exchange)
-    : get_(std::move(get)), exchange_(std::move(exchange)) {}
+CredentialsChain::CredentialsChain(Environment get, std::function<HttpAnswer(HttpRequest)> exchange,
+                                   Clock now)
+    : get_(std::move(get)), exchange_(std::move(exchange)), now_(std::move(now)) {}
 
 Result<Credentials> CredentialsChain::Get() {
   std::lock_guard lock(mutex_);
-  const auto now = SystemClock::now();
-  if (!current_ || (current_->expires && now >= *current_->expires - kRenewBefore)) {
-    Result<Credentials> found = Find();
+  if (!current_ || (current_->expires && now_() >= *current_->expires - kRenewBefore)) {
+    const Status replaced = Replace();
     // Those at hand still hold while their source has a bad moment.
-    if (!found.ok() && (!current_ || now >= *current_->expires)) return found.status();
-    if (found.ok()) current_ = *std::move(found);
+    if (!replaced.ok() && (!current_ || now_() >= *current_->expires)) return replaced;
   }
   return *current_;
 }
@@ -80,8 +81,17 @@ Result<Credentials> CredentialsChain::Get() {
 Result<Credentials> CredentialsChain::Renew(const Credentials& refused) {
   std::lock_guard lock(mutex_);
   if (current_ && (current_->key_id != refused.key_id || current_->token != refused.token)) return *current_;
-  CAIRN_ASSIGN_OR_RETURN(current_, Find());
+  CAIRN_RETURN_IF_ERROR(Replace());
   return *current_;
+}
+
+Status CredentialsChain::Replace() {
+  if (current_ && !failed_.ok() && now_() < failed_at_ + kRenewAgain) return failed_;
+  Result<Credentials> found = Find();
+  failed_ = found.status();
+  failed_at_ = now_();
+  if (found.ok()) current_ = *std::move(found);
+  return failed_;
 }
 
 Result<Credentials> CredentialsChain::Find() const {
@@ -196,7 +206,11 @@ Result<std::optional<Credentials>> CredentialsChain::FromInstance() const {
 Result<std::string> CredentialsChain::Fetch(const std::string& what, HttpRequest request) const {
   request.direct = true;
   request.timeout = kMetadataWithin;
-  HttpAnswer answer = exchange_(std::move(request));
+  HttpAnswer answer;
+  for (int tries = 0; tries < kMetadataTries; ++tries) {
+    answer = exchange_(request);
+    if (answer.lost.ok() && answer.status < 500) break;
+  }
   if (!answer.lost.ok()) return answer.lost.Annotate(what);
   if (answer.status == 200) return std::move(answer.text);
   return Status(answer.status == 404 ? Code::kNotFound : Code::kPermission,

@@ -32,8 +32,11 @@ struct Credentials {
 
 class CredentialsChain {
  public:
+  using Clock = std::function<std::chrono::system_clock::time_point()>;
+
   // `exchange` makes one HTTP exchange and waits for it.
-  CredentialsChain(Environment get, std::function<HttpAnswer(HttpRequest)> exchange);
+  CredentialsChain(Environment get, std::function<HttpAnswer(HttpRequest)> exchange,
+                   Clock now = std::chrono::system_clock::now);
 
   // Those in use; looked for at first, and again from five minutes before they expire on. kPermission says where nothing was found.
   Result<Credentials> Get();
@@ -41,6 +44,8 @@ class CredentialsChain {
   Result<Credentials> Renew(const Credentials& refused);
 
  private:
+  // Looks for others than `current_`; after a failure not before 30 s have passed: every request waits meanwhile.
+  Status Replace();
   Result<Credentials> Find() const;
   Result<std::optional<Credentials>> FromProfile() const;
   Result<std::optional<Credentials>> FromContainer() const;
@@ -49,8 +54,11 @@ class CredentialsChain {
 
   const Environment get_;
   const std::function<HttpAnswer(HttpRequest)> exchange_;
-  std::mutex mutex_;
-  std::optional<Credentials> current_;  // guarded by mutex_
+  const Clock now_;
+  std::mutex mutex_;  // guards what follows
+  std::optional<Credentials> current_;
+  Status failed_;  // of the last Replace, and when it was
+  std::chrono::system_clock::time_point failed_at_;
 };
 
 }  // namespace cairn

@@ -43,7 +43,8 @@ Code CodeOf(int status, const std::string& code) {
     case 416:
       return Code::kDamage;
   }
-  if (kBroken.count(code) != 0 || kBusy.count(code) != 0 || status >= 500 || status == 429 || status == 408 || status == 409)
+  if (kBroken.count(code) != 0 || kBusy.count(code) != 0 || status >= 500 || status == 429 || status == 408 ||
+      status == 409)
     return Code::kUnavailable;
   if (code == "AccessDenied") return Code::kPermission;
   return Code::kIo;

@@ -8,6 +8,7 @@
 #include "runtime/abi_guard.h"
 #include "runtime/include/cairn/cairn.h"
 #include "runtime/io/fork_guard.h"
+#include "runtime/io/stores.h"
 #include "runtime/s3/use_s3.h"
 #include "runtime/session/session.h"
 
@@ -98,6 +99,10 @@ CAIRN_API int cairn_open(const cairn_open_options* options, cairn_session** sess
     if (!boot.ok()) return Report(boot.status());
     if (boot->has_value()) {
       cairn::UseS3();
+      // A bucket's library has handlers of its own for the exit (OpenSSL). They must be registered before ours, which still drains, so as to run
+      // after it. What is wrong with the bucket will be said by its first use.
+      if (cairn::IsObjectPath((*boot)->settings.dir))
+        static_cast<void>(cairn::PlaceOf((*boot)->settings.dir));
       auto impl = cairn::Session::Open(name, **boot);
       if (!impl.ok()) return Report(impl.status());
       opened->impl = *std::move(impl);

@@ -149,6 +149,30 @@ TEST(Credentials, ComeFromTheInstanceByASessionToken) {
   EXPECT_THAT(servers.asked, testing::IsEmpty());
 }
 
+TEST(Credentials, ComeFromAnInstanceThatAnswersAtTheSecondTryOnly) {
+  Servers servers;
+  const std::string base = "http://imds/latest/meta-data/iam/security-credentials/";
+  servers.Say("PUT http://imds/latest/api/token", "imds-token");
+  servers.Say("GET " + base, "trainer\n");
+  servers.Say("GET " + base + "trainer", Answer("I"));
+  std::map<std::string, int> asked;
+  const auto exchange = [&, answers = servers.Exchange()](HttpRequest request) {
+    HttpAnswer answer = answers(request);
+    if (++asked[request.url] == 1) {
+      if (request.method == "PUT") {
+        answer.lost = Status(Code::kTimeout, "2 s have passed");
+      } else {
+        answer.status = 503;
+      }
+    }
+    return answer;
+  };
+  const auto found =
+      CredentialsChain(Of(NoFiles({{"AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://imds"}})), exchange).Get();
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ(found->key_id, "I");
+}
+
 TEST(Credentials, ThatAreNowhereAreAskedForByName) {
   Servers servers;
   const auto found = CredentialsChain(Of(NoFiles()), servers.Exchange()).Get();
@@ -159,15 +183,17 @@ TEST(Credentials, ThatAreNowhereAreAskedForByName) {
 
 TEST(Credentials, AreReadAgainBeforeTheyExpire) {
   Servers servers;
-  const auto in = [](int seconds) {
-    const time_t then = time(nullptr) + seconds;
+  auto now = std::chrono::system_clock::from_time_t(1800000000);
+  const auto in = [&](int seconds) {
+    const time_t then = std::chrono::system_clock::to_time_t(now) + seconds;
     char text[32];
     tm utc{};
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&then, &utc));
     return std::string(text);
   };
   const std::string from = "GET http://169.254.170.2/c";
-  CredentialsChain chain(Of(NoFiles({{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/c"}})), servers.Exchange());
+  CredentialsChain chain(Of(NoFiles({{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/c"}})), servers.Exchange(),
+                         [&] { return now; });
   servers.Say(from, Answer("ONE", in(3600)));
   EXPECT_EQ(chain.Get()->key_id, "ONE");
   servers.Say(from, Answer("TWO", in(200)));  // that is less than five minutes
@@ -178,6 +204,12 @@ TEST(Credentials, AreReadAgainBeforeTheyExpire) {
   EXPECT_EQ(chain.Get()->key_id, "TWO");       // it still holds
   EXPECT_EQ(chain.Renew(one)->key_id, "TWO");  // another thread has done so already
   servers.Say(from, Answer("THREE", in(3600)));
+  servers.asked.clear();
+  now += std::chrono::seconds(29);
+  EXPECT_EQ(chain.Get()->key_id, "TWO");  // it has failed just now
+  EXPECT_EQ(chain.Renew(*chain.Get()).status().code(), Code::kPermission);
+  EXPECT_THAT(servers.asked, testing::IsEmpty());
+  now += std::chrono::seconds(1);
   EXPECT_EQ(chain.Get()->key_id, "THREE");
 }
 

@@ -55,7 +55,8 @@ TEST(Judge, HasAgainWhatMayPass) {
 }
 
 TEST(Judge, TakesNoPageOfAProxysForS3sWordThatAnObjectIsNotThere) {
-  for (const char* text : {"", "404 page not found", "<html><body>404</body></html>", "default backend - 404"}) {
+  for (const char* text :
+       {"", "404 page not found", "<html><body>404</body></html>", "default backend - 404"}) {
     HttpAnswer answer;
     answer.status = 404;
     answer.text = text;

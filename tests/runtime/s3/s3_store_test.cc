@@ -339,7 +339,9 @@ TEST(Transfers, GiveSmallRequestsAndWhatHasWaitedAlreadyTheirTurnFirst) {
   ended.get_future().wait();
   std::vector<std::string> order;
   for (const SeenRequest& request : server.seen()) order.push_back(request.target);
-  const auto at = [&](const char* path) { return std::find(order.begin(), order.end(), path) - order.begin(); };
+  const auto at = [&](const char* path) {
+    return std::find(order.begin(), order.end(), path) - order.begin();
+  };
   EXPECT_LT(at("/again"), at("/bulk"));
   EXPECT_EQ(left, 0);
 }
