@@ -30,7 +30,7 @@ struct S3Config {
   std::string ca_file;      // "" = the system's
   int connections = 8;
 
-  std::chrono::milliseconds deadline{120000};  // from a request's begin: none is made again after it
+  std::chrono::milliseconds deadline{120000};  // from a request's first failure: none is made again after it
   std::chrono::milliseconds stall{30000};      // a request in which no byte moves for so long is made again
   std::chrono::milliseconds first_pause{
       100};  // the longest before the second try; twice that before each next one

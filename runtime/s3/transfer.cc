@@ -85,8 +85,7 @@ void Transfer::SetUp(const std::string& ca_file) {
   set(CURLOPT_PRIVATE, this);
   set(CURLOPT_ERRORBUFFER, error);
   set(CURLOPT_NOSIGNAL, 1L);
-  set(CURLOPT_QUICK_EXIT,
-      1L);  // else one that is cut off while its name is looked up has the loop wait for that
+  set(CURLOPT_QUICK_EXIT, 1L);  // the loop does not wait for the name of a server that it has given up
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_HTTP_VERSION,
       static_cast<long>(CURL_HTTP_VERSION_1_1));  // each transfer has a connection of its own
