@@ -33,7 +33,7 @@ std::vector<std::string> NamesOf(const std::vector<Json>& events, uint32_t epoch
 
 // Those that the lives below cannot help writing.
 const std::map<std::string, std::set<std::string>> kFields = {
-    {"life", {"job", "step", "restart", "node", "world_size"}},
+    {"life", {"job", "step", "restart", "node", "world_size", "run_life"}},
     {"restore",
      {"checkpoint", "step", "world_size", "saved_world_size", "state_bytes", "read_bytes", "near_bytes",
       "restore_ns"}},
