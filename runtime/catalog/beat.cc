@@ -22,24 +22,29 @@ Status BeatFile::Leave() {
 // Not durable: it only has to be seen by others, which close achieves, also over NFS.
 Status BeatFile::Write() { return OverwriteFile(path_, EncodeCounter(counter_)); }
 
-std::optional<Counter> ReadBeat(const std::string& path) {
+Result<std::optional<Counter>> ReadBeat(const std::string& path) {
   const Result<std::string> bytes = ReadAll(path, kCounterBytes);
-  if (!bytes.ok()) return std::nullopt;
+  const Code code = bytes.status().code();
+  if (code == Code::kNotFound || code == Code::kDamage) return std::optional<Counter>();
+  if (!bytes.ok()) return bytes.status();
   const Result<Counter> counter = DecodeCounter(*bytes);
-  if (!counter.ok()) return std::nullopt;
-  return *counter;
+  return counter.ok() ? std::optional(*counter) : std::nullopt;
 }
 
-BeatWatch::State BeatWatch::Observe(const std::optional<Counter>& counter, Time now) {
-  if (counter && counter->left) return State::kLeft;
-  if (!since_) {
-    since_ = now;
-    last_ = counter;
-  } else if (counter && counter != last_) {  // appearing is moving, too
-    since_ = now;
-    last_ = counter;
-    moved_ = true;
+BeatWatch::State BeatWatch::Observe(const Result<std::optional<Counter>>& read, Time now) {
+  if (!read.ok()) {
+    since_.reset();
+    return moved_ ? State::kMoving : State::kWaiting;
   }
+  const std::optional<Counter>& counter = *read;
+  if (counter && counter->left) return State::kLeft;
+  if (counter && counter != last_) {
+    moved_ = seen_;  // appearing is moving, too
+    since_ = now;
+    last_ = counter;
+  }
+  seen_ = true;
+  if (!since_) since_ = now;
   if (now - *since_ >= kBeatBound) return State::kStill;
   return moved_ ? State::kMoving : State::kWaiting;
 }

@@ -41,8 +41,8 @@ class BeatFile {
   Counter counter_;
 };
 
-// Nothing when the file is not there or was read in the middle of a write.
-std::optional<Counter> ReadBeat(const std::string& path);
+// Nothing when the file is not there or was read in the middle of a write. The store's error when that cannot be told.
+Result<std::optional<Counter>> ReadBeat(const std::string& path);
 
 // Pure. Feed it what ReadBeat gave and the time, again and again.
 class BeatWatch {
@@ -52,15 +52,17 @@ class BeatWatch {
   enum class State {
     kWaiting,  // not seen to move, but not for kBeatBound yet
     kMoving,   // moved within the last kBeatBound
-    kStill,    // unmoved (or unreadable) for kBeatBound
+    kStill,    // unmoved (or not there) for kBeatBound
     kLeft,     // the owner said that it has gone
   };
 
-  State Observe(const std::optional<Counter>& counter, Time now);
+  // A read that failed says nothing of the owner, who may have been kept from writing by the same fault: the bound begins anew after it.
+  State Observe(const Result<std::optional<Counter>>& read, Time now);
 
  private:
   std::optional<Counter> last_;
-  std::optional<Time> since_;  // when `last_` was first seen
+  std::optional<Time> since_;  // when `last_` was first seen, without a failure since
+  bool seen_ = false;          // the store has answered once
   bool moved_ = false;
 };
 

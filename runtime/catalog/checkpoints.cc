@@ -60,6 +60,8 @@ Result<std::optional<Checkpoint>> ReadCheckpoint(const RunDirectory& dir, const 
     checkpoint.manifest = *std::move(manifest);
   } else if (manifest.status().code() == Code::kNotFound) {
     return std::optional<Checkpoint>();  // an attempt
+  } else if (manifest.status().code() == Code::kUnavailable) {
+    return manifest.status();  // the store's, not the checkpoint's; the next would have it, too
   } else {
     checkpoint.readable = manifest.status();
   }
@@ -162,9 +164,11 @@ Result<Listing> ListCheckpoints(const RunDirectory& dir) {
   });
 
   std::optional<names::Attempt> current;
-  if (const auto text = ReadAll(dir.PathOf(names::kCurrent), 4096); text.ok() && !text->empty()) {
+  // One that cannot be read may name what is lost.
+  const auto text = ReadAll(dir.PathOf(names::kCurrent), 4096);
+  if (!text.ok() && text.status().code() != Code::kNotFound) return text.status();
+  if (text.ok() && !text->empty())
     current = names::ParseAttempt(std::string_view(*text).substr(0, text->size() - 1));
-  }
   if (current) epochs.insert(current->epoch);
 
   Bound bound;

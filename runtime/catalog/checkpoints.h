@@ -40,7 +40,7 @@ struct Listing {
   }
 };
 
-// Everything that has a manifest. An error only when the directory itself cannot be read.
+// Everything that has a manifest. An error when the directory, the marks in it or CURRENT cannot be read, or the store is away.
 Result<Listing> ListCheckpoints(const RunDirectory& dir);
 
 // Those to restore from, newest first: on the line, not marked. One whose manifest is damaged, or of a newer Cairn, stands among them, so that

@@ -19,7 +19,7 @@
 //   5. It renames the manifest into place: that is the commit. Before it nothing counts. It fsyncs the folder.
 //   6. It reads the fence again. Still the newest: the new life, if there is one soon, will find the manifest. Not any more: the new life may
 //      have looked before the rename, so what it made of the attempt is what counts; the save is reported as fenced.
-//   7. CURRENT is renamed into place. It is a hint: nobody waits until its name is durable, and that it fails is no failure of the commit.
+//   7. CURRENT is renamed into place, if the fence could be read: a newer life's is not to be replaced. It is a hint: nobody waits until its name is durable, and that it fails is no failure of the commit.
 //
 // In a bucket, where an object is durable and whole when it can be seen:
 //
@@ -127,7 +127,7 @@ Status MakeCheckpoint(const RunDirectory& dir, const Attempt& attempt, const Tex
   CAIRN_RETURN_IF_ERROR(medium.Commit(texts));
   const Status fence = StillNewest(dir, attempt.name.epoch);
   if (fence.code() == Code::kFenced || fence.code() == Code::kNotFound) return fence;
-  medium.SetCurrent(texts);
+  if (fence.ok()) medium.SetCurrent(texts);
   return OkStatus();
 }
 

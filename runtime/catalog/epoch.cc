@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "runtime/catalog/removal.h"
 #include "runtime/catalog/sealed_file.h"
 #include "runtime/formats/names.h"
 #include "runtime/formats/sealed_json.h"
 #include "runtime/io/random.h"
+#include "runtime/io/stores.h"
 
 // Who may write:
 //
@@ -21,8 +23,8 @@
 //      renamed folder, so the new life looks for a manifest in each afterwards; where there is one, it gives the folder its name back and
 //      counts it as committed. A manifest that lands even later (a client that holds the folder's handle) is never counted: its writer reads
 //      the fence after the rename, too, and reports the save as fenced.
-//      In a bucket nothing can be renamed: the new life removes the objects of those attempts, and the uploads that others have begun. A manifest that
-//      lands while it removes them is removed with them, or after a second look. One that lands even later is over objects that are gone, so that
+//      In a bucket nothing can be renamed: the new life removes the objects of those attempts, and gives up the uploads into attempts of older
+//      epochs; those of a newer one, and of runs whose folders lie below this one's, are not its own. A manifest that lands while it removes them is removed with them, or after a second look. One that lands even later is over objects that are gone, so that
 //      nobody can restore from it; and once 6 is done it is an orphan, since its epoch is older than this one and its step later than the
 //      parent's (checkpoints.cc). This rule alone fences there.
 //   5. It also ends what an earlier life was removing when it ended (removal.cc).
@@ -36,7 +38,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kClaimKind = "epoch";
 constexpr std::string_view kParentKind = "parent";
 
-// So the name of each attempt begins. What else lies in the bucket, other runs' objects among it, is none of this run's affair.
+// So the name of each attempt begins.
 constexpr std::string_view kAttemptsBegin = "step-";
 
 Result<uint32_t> NewestNumber(const RunDirectory& dir) {
@@ -83,9 +85,25 @@ bool IsCountedSince(const std::vector<std::string>& entries, uint32_t by, uint32
   return false;
 }
 
+// What older epochs have begun to upload into their attempts, of which no object need show yet.
+Status GiveUpUploads(const RunDirectory& dir, uint32_t epoch) {
+  CAIRN_ASSIGN_OR_RETURN(const ObjectPlace place, PlaceOf(dir.path()));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> keys,
+                         place.store->ListUploads(place.prefix() + std::string(kAttemptsBegin)));
+  std::set<std::string> older;
+  for (const std::string& key : keys) {
+    const std::string below = key.substr(place.prefix().size());
+    const std::string name = below.substr(0, below.find('/'));
+    const auto attempt = names::ParseAttempt(name);
+    if (attempt && attempt->epoch < epoch) older.insert(name);
+  }
+  for (const std::string& name : older) CAIRN_RETURN_IF_ERROR(RemoveUnfinished(dir.PathOf(name)));
+  return OkStatus();
+}
+
 Result<TakenOver> TakeOverBucket(const RunDirectory& dir, uint32_t epoch,
                                  const std::vector<std::string>& entries) {
-  CAIRN_RETURN_IF_ERROR(RemoveUnfinished(dir.PathOf(kAttemptsBegin)));
+  CAIRN_RETURN_IF_ERROR(GiveUpUploads(dir, epoch));
   TakenOver result;
   for (const std::string& name : entries) {
     const auto attempt = names::ParseAttempt(name);

@@ -10,7 +10,8 @@
 
 namespace cairn {
 
-// Whether the folder `name` of the run's directory holds a manifest. kIo and the like where that cannot be told.
+// Whether the folder `name` of the run's directory holds a manifest. kIo and the like where that cannot be told. Of a bucket the list of the folder
+// tells, which no other server's "not found" can pass for.
 Result<bool> HasManifest(const RunDirectory& dir, const std::string& name);
 
 // Removes an attempt or checkpoint of the run, for the life that holds `epoch`. kFenced when a newer epoch owns the directory, kBusy when a

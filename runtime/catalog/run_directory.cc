@@ -7,6 +7,7 @@
 #include "runtime/formats/names.h"
 #include "runtime/formats/sealed_json.h"
 #include "runtime/io/random.h"
+#include "runtime/io/stores.h"
 
 namespace cairn {
 namespace {
@@ -31,10 +32,19 @@ Result<RunInfo> ReadRun(const std::string& path) {
   return info;
 }
 
+// Whatever lies in the bucket would lie in the run's folder.
+Status MustBeBelowABucket(const std::string& path) {
+  if (!IsObjectPath(path)) return OkStatus();
+  CAIRN_ASSIGN_OR_RETURN(const ObjectPlace place, PlaceOf(path));
+  if (!place.key.empty()) return OkStatus();
+  return {Code::kInvalid, path + ": a whole bucket is no run's directory; give s3://BUCKET/PREFIX"};
+}
+
 }  // namespace
 
 Result<RunDirectory> RunDirectory::Open(const std::string& path, const std::string& name, FileMode mode,
                                         const std::optional<Origin>& origin) {
+  CAIRN_RETURN_IF_ERROR(MustBeBelowABucket(path));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(path, mode));
   const std::string run = path + "/" + std::string(names::kRun);
   Result<RunInfo> info = ReadRun(run);
@@ -57,6 +67,7 @@ Result<RunDirectory> RunDirectory::Open(const std::string& path, const std::stri
 }
 
 Result<RunDirectory> RunDirectory::OpenExisting(const std::string& path) {
+  CAIRN_RETURN_IF_ERROR(MustBeBelowABucket(path));
   Result<RunInfo> info = ReadRun(path + "/" + std::string(names::kRun));
   if (info.ok()) return RunDirectory(path, *std::move(info), {});
   if (info.status().code() == Code::kNotFound) {

@@ -36,7 +36,7 @@ Result<std::string> MetricsOf(const std::vector<std::string>& paths) {
     CAIRN_ASSIGN_OR_RETURN(run.finished, IsFinished(dir, listing));
     for (LifeCourse& life : run.chronicle.lives) {
       const auto beat = ReadBeat(dir.PathOf(names::AliveFile(life.story.epoch)));
-      GuessEnd(&life.story, beat && beat->left, &life == &run.chronicle.lives.back());
+      GuessEnd(&life.story, beat.ok() && *beat && (*beat)->left, &life == &run.chronicle.lives.back());
     }
   }
   return WriteMetrics(runs);

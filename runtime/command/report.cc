@@ -67,7 +67,7 @@ Result<int> WriteReportOf(const std::string& path, std::string out, bool json) {
   auto& lives = report.chronicle.lives;
   for (LifeCourse& life : lives) {
     const auto beat = ReadBeat(dir.PathOf(names::AliveFile(life.story.epoch)));
-    GuessEnd(&life.story, beat && beat->left, &life == &lives.back());
+    GuessEnd(&life.story, beat.ok() && *beat && (*beat)->left, &life == &lives.back());
   }
   for (const Checkpoint& checkpoint : listing.checkpoints)
     report.on_disk[checkpoint.name] = Flags(checkpoint, pointers);

@@ -21,7 +21,7 @@ Result<int> Why(const std::string& job_or_dir, bool json) {
   CAIRN_ASSIGN_OR_RETURN(std::vector<LifeStory> lives, ReadLives(dir));
   for (LifeStory& life : lives) {
     const auto beat = ReadBeat(dir.PathOf(names::AliveFile(life.epoch)));
-    GuessEnd(&life, beat && beat->left, &life == &lives.back());
+    GuessEnd(&life, beat.ok() && *beat && (*beat)->left, &life == &lives.back());
   }
   if (found.job) {
     const std::string job = std::to_string(found.job->job);

@@ -65,9 +65,9 @@ Status RemoveTree(const std::string& path) {
   return keys.empty() ? OkStatus() : place.store->Remove(keys);
 }
 
-Status RemoveUnfinished(const std::string& begin) {
-  CAIRN_ASSIGN_OR_RETURN(const ObjectPlace place, PlaceOf(begin));
-  return place.store->AbortUploads(place.key);
+Status RemoveUnfinished(const std::string& folder) {
+  CAIRN_ASSIGN_OR_RETURN(const ObjectPlace place, PlaceOf(folder));
+  return place.store->AbortUploads(place.prefix());
 }
 
 }  // namespace cairn::objects

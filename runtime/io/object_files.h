@@ -20,7 +20,7 @@ Result<std::vector<std::string>> ListDirectory(const std::string& path);
 Result<std::map<std::string, uint64_t>> FileSizes(const std::string& folder);
 Status RemoveFile(const std::string& path);
 Status RemoveTree(const std::string& path);
-Status RemoveUnfinished(const std::string& begin);  // also of a path that folders or objects begin with
+Status RemoveUnfinished(const std::string& folder);
 
 }  // namespace cairn::objects
 

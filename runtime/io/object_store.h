@@ -69,13 +69,16 @@ class ObjectStore {
   // `bytes`: of the whole object, not 0.
   virtual Result<std::unique_ptr<ObjectUpload>> Upload(const std::string& key, uint64_t bytes) = 0;
 
-  // The objects whose keys begin with `prefix`, sorted by key; all of them, however many answers that takes.
+  // The objects whose keys begin with `prefix`, sorted by key; all of them, however many answers that takes. That there are none is no error: a list
+  // never says kNotFound, and so it is what tells before something is removed that it may be.
   virtual Result<std::vector<StoredObject>> List(const std::string& prefix) = 0;
   // The names, sorted, of what lies directly below the folder `prefix` (which ends with a slash): objects and folders, without the prefix.
   virtual Result<std::vector<std::string>> ListFolder(const std::string& prefix) = 0;
 
   // Objects that are not there are fine.
   virtual Status Remove(std::span<const std::string> keys) = 0;
+  // The keys, sorted, below the prefix of uploads that somebody has begun and neither finished nor given up.
+  virtual Result<std::vector<std::string>> ListUploads(const std::string& prefix) = 0;
   // Gives up uploads below the prefix that somebody began and will not finish: what they hold costs money and shows nowhere.
   virtual Status AbortUploads(const std::string& prefix) = 0;
 };

@@ -184,7 +184,8 @@ Status S3Store::Remove(std::span<const std::string> keys) {
   return OkStatus();
 }
 
-Status S3Store::AbortUploads(const std::string& prefix) {
+template <typename Take>
+Status S3Store::EachUpload(const std::string& prefix, Take take) {
   std::string next_key, next_id;
   bool more = true;
   while (more) {
@@ -195,19 +196,33 @@ Status S3Store::AbortUploads(const std::string& prefix) {
     CAIRN_ASSIGN_OR_RETURN(const HttpAnswer answer, client_->Make(std::move(list)));
     Result<S3Uploads> uploads = ParseUploads(answer.text);
     if (!uploads.ok()) return uploads.status().Annotate(client_->config().Name(prefix));
-    for (const S3Uploads::One& upload : uploads->uploads) {
-      S3Request drop;
-      drop.method = "DELETE";
-      drop.key = upload.key;
-      drop.query = {{"uploadId", upload.id}};
-      drop.accept = {404};
-      CAIRN_RETURN_IF_ERROR(client_->Make(std::move(drop)).status());
-    }
+    for (const S3Uploads::One& upload : uploads->uploads) CAIRN_RETURN_IF_ERROR(take(upload));
     next_key = uploads->next_key;
     next_id = uploads->next_id;
     more = uploads->more;
   }
   return OkStatus();
+}
+
+Result<std::vector<std::string>> S3Store::ListUploads(const std::string& prefix) {
+  std::vector<std::string> keys;
+  CAIRN_RETURN_IF_ERROR(EachUpload(prefix, [&](const S3Uploads::One& upload) {
+    keys.push_back(upload.key);
+    return OkStatus();
+  }));
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+Status S3Store::AbortUploads(const std::string& prefix) {
+  return EachUpload(prefix, [&](const S3Uploads::One& upload) {
+    S3Request drop;
+    drop.method = "DELETE";
+    drop.key = upload.key;
+    drop.query = {{"uploadId", upload.id}};
+    drop.accept = {404};
+    return client_->Make(std::move(drop)).status();
+  });
 }
 
 }  // namespace cairn

@@ -31,6 +31,7 @@ class S3Store : public ObjectStore {
   Result<std::vector<StoredObject>> List(const std::string& prefix) override;
   Result<std::vector<std::string>> ListFolder(const std::string& prefix) override;
   Status Remove(std::span<const std::string> keys) override;
+  Result<std::vector<std::string>> ListUploads(const std::string& prefix) override;
   Status AbortUploads(const std::string& prefix) override;
 
  private:
@@ -40,6 +41,9 @@ class S3Store : public ObjectStore {
   // ListObjectsV2, all answers of it.
   template <typename Take>
   Status EachListing(const std::string& prefix, bool folder, Take take);
+  // The same of the uploads that are under way.
+  template <typename Take>
+  Status EachUpload(const std::string& prefix, Take take);
 
   const std::unique_ptr<S3Client> client_;
 };

@@ -13,10 +13,13 @@ constexpr std::chrono::seconds kListingBound{60};  // NFS keeps a listing as lon
 Status AwaitFree(const RunDirectory& dir, const EpochClaim& newest, const LifeOptions& options) {
   const HolderInSlurm in_slurm = options.ask_slurm(newest.holder);
   BeatWatch watch;
+  auto answered = std::chrono::steady_clock::now();  // when a read last succeeded
   bool said = false;
   for (;;) {
-    const auto beat =
-        watch.Observe(ReadBeat(dir.PathOf(names::AliveFile(newest.epoch))), std::chrono::steady_clock::now());
+    const auto read = ReadBeat(dir.PathOf(names::AliveFile(newest.epoch)));
+    const auto now = std::chrono::steady_clock::now();
+    const auto beat = watch.Observe(read, now);
+    if (read.ok()) answered = now;
     switch (JudgeHolder(newest.holder, options.self, beat, in_slurm)) {
       case Verdict::kFree:
         return OkStatus();
@@ -24,6 +27,8 @@ Status AwaitFree(const RunDirectory& dir, const EpochClaim& newest, const LifeOp
         return {Code::kBusy, dir.path() + " is in use by " + Describe(newest.holder) +
                                  ". Wait for it to end, or give this one another --checkpoint-dir"};
       case Verdict::kWait:
+        if (now - answered >= kBeatBound)
+          return read.status().Annotate("whether " + Describe(newest.holder) + " lives cannot be told");
         if (!said)
           options.say(dir.path() + " was last used by " + Describe(newest.holder) +
                       "; waiting up to 30 s to see whether it lives");

@@ -127,6 +127,16 @@ Status MemoryStore::Remove(std::span<const std::string> keys) {
   return OkStatus();
 }
 
+Result<std::vector<std::string>> MemoryStore::ListUploads(const std::string& prefix) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> keys;
+  for (const auto& [number, upload] : uploads_) {
+    if (upload.key.starts_with(prefix)) keys.push_back(upload.key);
+  }
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
 Status MemoryStore::AbortUploads(const std::string& prefix) {
   const std::lock_guard lock(mutex_);
   std::erase_if(uploads_, [&](const auto& upload) { return upload.second.key.starts_with(prefix); });
@@ -158,6 +168,8 @@ auto FaultyStore::Carry(std::string_view name, const std::string& key, Call call
       return call();
     case Fate::kFail:
       return lost;
+    case Fate::kMissing:
+      return Missing(key);
     case Fate::kLoseAnswer:
       static_cast<void>(call());
       return lost;
@@ -216,6 +228,9 @@ Result<std::vector<std::string>> FaultyStore::ListFolder(const std::string& pref
 }
 Status FaultyStore::Remove(std::span<const std::string> keys) {
   return Carry("Remove", keys.front(), [&] { return inner_->Remove(keys); });
+}
+Result<std::vector<std::string>> FaultyStore::ListUploads(const std::string& prefix) {
+  return Carry("ListUploads", prefix, [&] { return inner_->ListUploads(prefix); });
 }
 Status FaultyStore::AbortUploads(const std::string& prefix) {
   return Carry("AbortUploads", prefix, [&] { return inner_->AbortUploads(prefix); });

@@ -30,6 +30,7 @@ class MemoryStore : public ObjectStore {
   Result<std::vector<StoredObject>> List(const std::string& prefix) override;
   Result<std::vector<std::string>> ListFolder(const std::string& prefix) override;
   Status Remove(std::span<const std::string> keys) override;
+  Result<std::vector<std::string>> ListUploads(const std::string& prefix) override;
   Status AbortUploads(const std::string& prefix) override;
 
   // For tests.
@@ -59,6 +60,7 @@ class FaultyStore : public ObjectStore {
     kPass,
     kFail,        // kUnavailable, and nothing is done
     kLoseAnswer,  // it is done, and kUnavailable
+    kMissing,     // kNotFound, and nothing is done
     kTwice,       // PutNew: it is done, the answer is lost, and the second request is told that it exists
   };
   using Decide = std::function<Fate(std::string_view call, const std::string& key)>;
@@ -75,6 +77,7 @@ class FaultyStore : public ObjectStore {
   Result<std::vector<StoredObject>> List(const std::string& prefix) override;
   Result<std::vector<std::string>> ListFolder(const std::string& prefix) override;
   Status Remove(std::span<const std::string> keys) override;
+  Result<std::vector<std::string>> ListUploads(const std::string& prefix) override;
   Status AbortUploads(const std::string& prefix) override;
 
  private:

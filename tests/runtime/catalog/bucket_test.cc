@@ -33,8 +33,9 @@ class Bucket : public ::testing::Test {
       std::make_shared<FaultyStore>(memory_, [this](std::string_view call, const std::string& key) {
         if (call != call_ || !key.ends_with(key_end_)) return Fate::kPass;
         call_.clear();
-        if (const auto before = std::exchange(before_, nullptr)) before();
-        return fate_;
+        const Fate fate = fate_;
+        if (const auto before = std::exchange(before_, nullptr)) before();  // it may name another call
+        return fate;
       })};
   std::string call_, key_end_;
   Fate fate_ = Fate::kPass;
@@ -127,13 +128,72 @@ TEST_F(Bucket, IsClearedOfDeadAttemptsAndOfUploadsThatNobodyFinishes) {
   const auto upload = memory_->Upload(Key(dead) + "/shard-00002", 100);
   const auto unseen = memory_->Upload(Key("step-000000000030.e1.00000000/shard-00001"), 100);
   const auto of_another_run = memory_->Upload(Key("another/step-1/shard"), 100);
-  ASSERT_TRUE(upload.ok() && unseen.ok() && of_another_run.ok());
+  const std::string other = "step-2-of-the-pipeline/step-000000000030.e1.00000000/shard-00001";
+  const auto of_a_run_below = memory_->Upload(Key(other), 100);
+  const std::string newer = "step-000000000030.e3.00000000/shard-00001";
+  const auto of_a_newer_life = memory_->Upload(Key(newer), 100);
+  ASSERT_TRUE(upload.ok() && unseen.ok() && of_another_run.ok() && of_a_run_below.ok() &&
+              of_a_newer_life.ok());
   const auto taken = TakeOver(run.dir(), run.Claim(), kClaim);
   ASSERT_TRUE(taken.ok()) << taken.status().message();
   EXPECT_THAT(taken->dead, ElementsAre(dead));
   EXPECT_FALSE(run.Has(dead));
   EXPECT_TRUE(LoadCheckpoint(run.dir(), checkpoint).ok());
-  EXPECT_THAT(memory_->uploads(), ElementsAre(Key("another/step-1/shard")));
+  EXPECT_THAT(memory_->uploads(), ElementsAre(Key("another/step-1/shard"), Key(newer), Key(other)));
+}
+
+TEST_F(Bucket, IsNoRunAsAWhole) {
+  for (const std::string path : {"s3://bucket", "s3://bucket/"}) {
+    const Status whole = RunDirectory::Open(path, "test").status();
+    EXPECT_EQ(whole.code(), Code::kInvalid);
+    EXPECT_THAT(whole.message(), HasSubstr("give s3://BUCKET/PREFIX"));
+    EXPECT_EQ(RunDirectory::OpenExisting(path).status().code(), Code::kInvalid);
+  }
+  EXPECT_FALSE(memory_->objects().contains("RUN"));
+}
+
+// A proxy's 404, say.
+TEST_F(Bucket, LosesNothingToAWrongNotFound) {
+  const std::string checkpoint = run.Save(run.Claim(), 10);
+  Next("Bytes", "manifest.json", Fate::kMissing);
+  ASSERT_TRUE(TakeOver(run.dir(), run.Claim(), kClaim).ok());
+  EXPECT_TRUE(LoadCheckpoint(run.dir(), checkpoint).ok());
+}
+
+TEST_F(Bucket, IsNotTakenOverWhileItCannotBeListed) {
+  const std::string dead = run.Write(run.Claim(), 10).name.ToString();
+  const uint32_t second = run.Claim();
+  Next("List", dead + "/", Fate::kFail);
+  EXPECT_EQ(TakeOver(run.dir(), second, kClaim).status().code(), Code::kUnavailable);
+  EXPECT_TRUE(came());
+  EXPECT_TRUE(run.Has(dead));
+}
+
+TEST_F(Bucket, KeepsTheHintOfWhoeverMayHaveOvertakenALife) {
+  const uint32_t first = run.Claim();
+  const std::string before = run.Save(first, 10);
+  const Attempt attempt = run.Write(first, 20);
+  Next("PutNew", "manifest.json", Fate::kPass, [&] { Next("ListFolder", "a/run/", Fate::kFail); });
+  EXPECT_TRUE(run.Commit(attempt).ok());
+  EXPECT_TRUE(came());
+  EXPECT_EQ(memory_->objects().at(Key("CURRENT")), before + "\n");
+}
+
+TEST_F(Bucket, WhoseHintCannotBeReadIsNotListedAsOneWithoutCheckpoints) {
+  run.Claim();
+  Next("Get", "CURRENT", Fate::kFail);
+  EXPECT_EQ(ListCheckpoints(run.dir()).status().code(), Code::kUnavailable);
+  Next("Get", "CURRENT", Fate::kMissing);
+  EXPECT_TRUE(ListCheckpoints(run.dir()).ok());
+}
+
+TEST_F(Bucket, IsNotAskedForTheNextManifestWhenItDoesNotAnswerForOne) {
+  const uint32_t epoch = run.Claim();
+  const std::string a = run.Save(epoch, 10);
+  run.Save(epoch, 20);
+  Next("Get", a + "/manifest.json", Fate::kFail, [&] { Next("Get", "manifest.json", Fate::kFail); });
+  EXPECT_EQ(ListCheckpoints(run.dir()).status().code(), Code::kUnavailable);
+  EXPECT_FALSE(came());
 }
 
 // A stale writer is overtaken just before one of its calls: by a life that claims, takes over, restores and says so.
@@ -209,10 +269,64 @@ TEST_F(Bucket, GetsTheManifestBackWhenItsPrunerWasOvertaken) {
   EXPECT_TRUE(LoadCheckpoint(run.dir(), a).ok());
 }
 
+// Of a checkpoint whose pruner is overtaken once it has removed the manifest: the new life takes it for an attempt.
+TEST_F(Bucket, GetsNoManifestBackOverObjectsThatANewerLifeHasRemoved) {
+  const uint32_t first = run.Claim();
+  const std::string a = run.Save(first, 10), b = run.Save(first, 20);
+  Next("Remove", a + "/manifest.json", Fate::kPass, [&] {
+    Next("ListFolder", "a/run/", Fate::kPass,
+         [&] { ASSERT_TRUE(TakeOver(run.dir(), run.Claim(), kClaim).ok()); });
+  });
+  EXPECT_EQ(PruneCheckpoint(run.dir(), first, a).code(), Code::kFenced);
+  EXPECT_TRUE(came());
+  EXPECT_FALSE(run.Has(a));
+  EXPECT_THAT(run.CandidateNames(), ElementsAre(b));
+}
+
+TEST_F(Bucket, LosesAManifestThatIsPutBackWhileANewerLifeRemovesTheRest) {
+  const uint32_t first = run.Claim();
+  const std::string a = run.Save(first, 10), b = run.Save(first, 20);
+  Next("Remove", a + "/manifest.json", Fate::kPass, [&] {
+    Next("ListFolder", "a/run/", Fate::kPass, [&] {
+      const uint32_t second = run.Claim();
+      Next("Put", a + "/manifest.json", Fate::kPass,
+           [&, second] { ASSERT_TRUE(TakeOver(run.dir(), second, kClaim).ok()); });
+    });
+  });
+  EXPECT_EQ(PruneCheckpoint(run.dir(), first, a).code(), Code::kFenced);
+  EXPECT_TRUE(came());
+  EXPECT_FALSE(run.Has(a));
+  EXPECT_THAT(run.CandidateNames(), ElementsAre(b));
+}
+
+TEST_F(Bucket, KeepsTheManifestOfWhatIsBeingRead) {
+  const uint32_t first = run.Claim();
+  const std::string a = run.Save(first, 10);
+  const auto lease = ReadLease::Take(run.dir(), a);
+  ASSERT_TRUE(lease.ok()) << lease.status().message();
+  Next("Remove", a + "/manifest.json", Fate::kPass);
+  EXPECT_EQ(PruneCheckpoint(run.dir(), first, a).code(), Code::kBusy);
+  EXPECT_FALSE(came());
+}
+
+TEST_F(Bucket, KeepsALeaseThatCannotBeRead) {
+  const std::string a = run.Save(run.Claim(), 10);
+  const auto lease = ReadLease::Take(run.dir(), a);
+  ASSERT_TRUE(lease.ok()) << lease.status().message();
+  const auto at = [](int second) { return BeatWatch::Time(std::chrono::seconds(second)); };
+  LeaseWatch watch;
+  EXPECT_THAT(*watch.Leased(run.dir(), at(0)), ElementsAre(a));
+  Next("Get", "", Fate::kFail);
+  EXPECT_THAT(*watch.Leased(run.dir(), at(40)), ElementsAre(a));
+  EXPECT_TRUE(came());
+  EXPECT_THAT(*watch.Leased(run.dir(), at(50)), ElementsAre(a));
+  EXPECT_TRUE(watch.Leased(run.dir(), at(80))->empty());
+}
+
 TEST_F(Bucket, FindsNothingOfACheckpointWhoseRemovalWasCutShort) {
   const uint32_t first = run.Claim();
   const std::string a = run.Save(first, 10), b = run.Save(first, 20);
-  Next("List", a + "/", Fate::kFail);
+  Next("Remove", a + "/manifest.json", Fate::kPass, [&] { Next("List", a + "/", Fate::kFail); });
   EXPECT_EQ(PruneCheckpoint(run.dir(), first, a).code(), Code::kUnavailable);
   EXPECT_THAT(run.CandidateNames(), ElementsAre(b));
   ASSERT_TRUE(TakeOver(run.dir(), run.Claim(), kClaim).ok());

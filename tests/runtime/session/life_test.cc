@@ -26,12 +26,12 @@ TEST(Life, BeatsWhileItsOwnerIsBusyAndLeavesInGoodOrder) {
   const auto bound = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   uint64_t beats = 0;
   while (beats < 3 && std::chrono::steady_clock::now() < bound) {
-    if (const auto counter = ReadBeat(path)) beats = counter->value;
+    if (const auto counter = *ReadBeat(path)) beats = counter->value;
     std::this_thread::yield();
   }
   EXPECT_GE(beats, 3u);
   ASSERT_TRUE((*life)->End().ok());
-  EXPECT_TRUE(ReadBeat(path)->left);
+  EXPECT_TRUE((*ReadBeat(path))->left);
 }
 
 TEST(Life, BeginsAgainWhenAnotherOneWasFasterAndHasLeft) {
