@@ -10,7 +10,10 @@
 namespace cairn {
 
 NewFiles::~NewFiles() {
-  for (const std::string& path : paths_) static_cast<void>(RemoveFile(path));
+  for (const std::string& path : paths_) {
+    // A store that is away would have each of them waited for.
+    if (RemoveFile(path).code() == Code::kUnavailable) return;
+  }
 }
 
 Result<UniqueFd> NewFiles::Create(const std::string& path) {

@@ -13,7 +13,7 @@
 
 namespace cairn {
 
-// Removes on destruction what was created or added, unless it was told to keep it. One thread.
+// Removes on destruction what was created or added, unless it was told to keep it; best effort. One thread.
 class NewFiles {
  public:
   explicit NewFiles(FileMode mode) : mode_(mode) {}

@@ -37,8 +37,8 @@ struct ObjectRange {
   std::span<std::byte> to;
 };
 
-// One object that is written in parts, several at a time. One thread at a time. Nothing can be seen of it before Finish; the destructor gives
-// up what is not finished, and with it what the store holds of its parts.
+// One object that is written in parts, several at a time. One thread at a time, but for Cancel. Nothing can be seen of it before Finish; the
+// destructor gives up what is not finished, and with it, unless it was cancelled or the store is away, what the store holds of its parts.
 class ObjectUpload {
  public:
   virtual ~ObjectUpload() = default;
@@ -50,6 +50,9 @@ class ObjectUpload {
   virtual Status Send(uint64_t part, std::span<const std::byte> bytes) = 0;
   // Waits for all parts, and makes the object.
   virtual Status Finish() = 0;
+  // Any thread; does not wait. Send and Finish, under way or to come, return kCancelled soon, and nothing more is asked of the store: what it holds
+  // of the parts may stay until AbortUploads.
+  virtual void Cancel() = 0;
 };
 
 class ObjectStore {

@@ -87,7 +87,17 @@ void S3Requests::Add(S3Request request, Take take) {
   Try(one);
 }
 
+void S3Requests::Cancel() {
+  const std::lock_guard lock(mailbox_.mutex);
+  mailbox_.cancelled = true;
+  mailbox_.filled.notify_one();
+}
+
 Status S3Requests::WaitUntilBelow(size_t count) {
+  const auto cancelled = [this] {
+    return Status(Code::kCancelled, client_->config().endpoint + ": cancelled");
+  };
+  if (std::lock_guard lock(mailbox_.mutex); mailbox_.cancelled && failed_.ok()) failed_ = cancelled();
   while (failed_.ok() && open_.size() >= count) {
     std::vector<std::list<One>::iterator> due;
     auto next = Clock::time_point::max();
@@ -103,7 +113,7 @@ Status S3Requests::WaitUntilBelow(size_t count) {
     std::vector<Answered> answers;
     {
       std::unique_lock lock(mailbox_.mutex);
-      const auto filled = [&] { return !mailbox_.answers.empty(); };
+      const auto filled = [&] { return mailbox_.cancelled || !mailbox_.answers.empty(); };
       if (!due.empty()) {
         // Look again at once: a try may have failed before it began.
       } else if (next == Clock::time_point::max()) {
@@ -112,6 +122,7 @@ Status S3Requests::WaitUntilBelow(size_t count) {
         mailbox_.filled.wait_until(lock, next, filled);
       }
       answers.swap(mailbox_.answers);
+      if (mailbox_.cancelled) failed_ = cancelled();
     }
     for (Answered& answered : answers) {
       if (failed_.ok()) OnAnswer(std::move(answered));

@@ -83,6 +83,8 @@ class S3Requests {
   void Add(S3Request request, Take take);
   // Gives up what is not answered: its memory is not touched any more. Nothing can be begun after it.
   void GiveUp();
+  // Any thread: WaitUntilBelow, under way or to come, fails as kCancelled.
+  void Cancel();
   // Waits until fewer than `count` are not answered, or one has failed. The first failure, now and ever after.
   Status WaitUntilBelow(size_t count);
 
@@ -108,6 +110,7 @@ class S3Requests {
     std::mutex mutex;
     std::condition_variable filled;
     std::vector<Answered> answers;
+    bool cancelled = false;
   };
 
   void Try(std::list<One>::iterator one);

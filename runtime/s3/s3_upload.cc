@@ -67,9 +67,11 @@ S3Upload::~S3Upload() {
 }
 
 Status S3Upload::Note(const Status& status) {
-  lost_ = MayBeDone(status);
+  lost_ = lost_ || MayBeDone(status) || status.code() == Code::kCancelled;
   return status;
 }
+
+void S3Upload::Cancel() { requests_.Cancel(); }
 
 Status S3Upload::Send(uint64_t part, std::span<const std::byte> bytes) {
   if (part >= etags_.size() || bytes.empty() || bytes.size() > part_bytes_ ||
@@ -106,19 +108,25 @@ Status S3Upload::Finish() {
   complete.query = {{"uploadId", id_}};
   complete.body = BytesOf(body);
   complete.accept = {404};
-  const Result<HttpAnswer> answer = client_->Make(std::move(complete));
-  if (answer.ok() && answer->status < 300) {
+  HttpAnswer answer;
+  requests_.Add(std::move(complete), [&answer](HttpAnswer done) {
+    answer = std::move(done);
+    return OkStatus();
+  });
+  const Status made = Note(requests_.WaitUntilBelow(1));
+  requests_.GiveUp();  // the body goes
+  if (made.ok() && answer.status < 300) {
     finished_ = true;
     return OkStatus();
   }
-  if (!answer.ok() && !MayBeDone(Note(answer.status()))) return answer.status();
+  if (!made.ok() && !MayBeDone(made)) return made;
   const Result<bool> ours = HasId(client_, key_, tag_);
   finished_ = ours.ok() && *ours;
   if (finished_) return OkStatus();
-  if (!answer.ok()) return answer.status();
+  if (!made.ok()) return made;
   return Status(Code::kIo,
                 client_->config().Name(key_) + ": the server knows nothing of this upload any more (" +
-                    ParseError(answer->text).code + "): somebody has given it up, or a rule of the bucket's");
+                    ParseError(answer.text).code + "): somebody has given it up, or a rule of the bucket's");
 }
 
 }  // namespace cairn

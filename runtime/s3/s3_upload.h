@@ -4,7 +4,8 @@
 // 2. Parts are sent, as many at a time as the store has connections, each with its MD5; the server answers each with an ETag.
 // 3. Finish names all parts and their ETags: the object is there, whole. Where that answer is lost, or says that there is no such upload (any
 //    more), the object that is there tells by its id whether it is this one.
-// 4. The destructor of one that is not finished has the server drop its parts. A process that dies leaves them to AbortUploads.
+// 4. The destructor of one that is not finished has the server drop its parts. A process that dies leaves them to AbortUploads, and so does an
+//    upload that was cancelled or that the server does not answer: who waits for it has no time for another request.
 #ifndef CAIRN_RUNTIME_S3_S3_UPLOAD_H_
 #define CAIRN_RUNTIME_S3_S3_UPLOAD_H_
 
@@ -30,6 +31,7 @@ class S3Upload : public ObjectUpload {
   uint64_t part_bytes() const override { return part_bytes_; }
   Status Send(uint64_t part, std::span<const std::byte> bytes) override;
   Status Finish() override;
+  void Cancel() override;
 
  private:
   Status Note(const Status& status);
@@ -41,7 +43,7 @@ class S3Upload : public ObjectUpload {
   std::string id_;
   std::vector<std::string> etags_;  // of the parts; "" = not sent
   bool finished_ = false;
-  bool lost_ = false;  // the server does not answer
+  bool lost_ = false;  // cancelled, or the server does not answer
   S3Requests requests_;
 };
 

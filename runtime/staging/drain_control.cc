@@ -1,11 +1,20 @@
 #include "runtime/staging/drain_control.h"
 
+#include <utility>
+
 namespace cairn {
 
 void DrainControl::Cancel() {
   const std::lock_guard lock(mutex_);
   cancelled_ = true;
   changed_.notify_all();
+  if (on_cancel_) on_cancel_();
+}
+
+void DrainControl::OnCancel(std::function<void()> fn) {
+  const std::lock_guard lock(mutex_);
+  on_cancel_ = std::move(fn);
+  if (on_cancel_ && cancelled_) on_cancel_();
 }
 
 void DrainControl::Hurry() {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string_view>
 
@@ -26,6 +27,8 @@ class DrainControl {
   std::chrono::nanoseconds held_back() const { return std::chrono::nanoseconds(held_back_ns_); }
 
   // The drain's side.
+  // Called by whoever cancels, at once if somebody has; must not block. Null: no more, and it is not being called once this returns.
+  void OnCancel(std::function<void()> fn);
   void SleepUntil(Pace::TimePoint when);  // or until somebody cancels or hurries
   void AddWritten(uint64_t bytes) { bytes_written_ += bytes; }
   void SetWriter(std::string_view literal) { writer_ = literal.data(); }
@@ -33,6 +36,7 @@ class DrainControl {
  private:
   std::mutex mutex_;  // orders the flags' changes with the sleep
   std::condition_variable changed_;
+  std::function<void()> on_cancel_;  // guarded by mutex_
   std::atomic<bool> cancelled_{false}, hurried_{false};
   std::atomic<uint64_t> bytes_written_{0};
   std::atomic<int64_t> held_back_ns_{0};

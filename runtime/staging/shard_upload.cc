@@ -13,19 +13,34 @@
 
 namespace cairn {
 
+void ShardUpload::CancelUploads() {
+  const std::lock_guard lock(mutex_);
+  for (Shard& shard : shards_) shard.upload->Cancel();
+}
+
+// A store that is away is not asked once more for each shard to give up what it holds.
+Status ShardUpload::Note(Status status) {
+  if (status.code() == Code::kUnavailable || status.code() == Code::kTimeout) CancelUploads();
+  return status;
+}
+
 Status ShardUpload::Begin(uint32_t number, std::span<const std::byte> image) {
+  if (control_.cancelled()) return {Code::kCancelled, "cancelled"};
   Shard shard{.number = number, .path = folder_ + "/" + names::Shard(number), .image = image};
   shard.sums.file_bytes = image.size();
   shard.sums.blocks.resize(BlockCount(image.size()));
   CAIRN_ASSIGN_OR_RETURN(const ObjectPlace place, PlaceOf(shard.path));
-  CAIRN_ASSIGN_OR_RETURN(shard.upload, place.store->Upload(place.key, image.size()));
+  Result<std::unique_ptr<ObjectUpload>> upload = place.store->Upload(place.key, image.size());
+  if (!upload.ok()) return Note(upload.status());
+  shard.upload = *std::move(upload);
+  const std::lock_guard lock(mutex_);
   shards_.push_back(std::move(shard));
   return OkStatus();
 }
 
 void ShardUpload::Run(bool gently) {
   control_.SetWriter("objects");
-  while (!done() && !(gently && control_.hurried())) failure_ = SendNext(gently);
+  while (!done() && !(gently && control_.hurried())) failure_ = Note(SendNext(gently));
 }
 
 // Its part's turn comes at once when the drain is hurried or cancelled meanwhile.
@@ -49,6 +64,7 @@ Status ShardUpload::SendNext(bool gently) {
 }
 
 Result<std::vector<ShardRecord>> ShardUpload::Finish(NewFiles& files) {
+  if (control_.cancelled()) return Status(Code::kCancelled, "cancelled");
   std::vector<ShardRecord> records;
   std::vector<std::function<Status()>> calls;
   for (Shard& shard : shards_) {
@@ -59,7 +75,7 @@ Result<std::vector<ShardRecord>> ShardUpload::Finish(NewFiles& files) {
     calls.push_back([&shard, sums] { return PublishFile(sums, EncodeSums(shard.sums)); });
     records.push_back({shard.number, shard.sums.file_bytes, shard.sums.Root()});
   }
-  CAIRN_RETURN_IF_ERROR(Together(calls));
+  CAIRN_RETURN_IF_ERROR(Note(Together(calls)));
   // The attempt may have been removed meanwhile; what came too late for that is this rank's to remove.
   if (control_.cancelled()) return Status(Code::kCancelled, "cancelled");
   return records;

@@ -5,13 +5,15 @@
 //      under way. Parts (ObjectUpload::part_bytes) and blocks (4 MiB, the unit of checksums) need not end together
 //   3. Finish: the sums are put and the uploads finished, all at once. Before that nothing of a shard can be seen
 //
-// What is not finished is given up with the object. One thread at a time; another one may go on where one has stopped.
+// What is not finished is given up with the object. One thread at a time; another one may go on where one has stopped. A request that is under way
+// when the drain is cancelled is given up at once; what the store holds of the uploads then goes with the attempt.
 #ifndef CAIRN_RUNTIME_STAGING_SHARD_UPLOAD_H_
 #define CAIRN_RUNTIME_STAGING_SHARD_UPLOAD_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,7 +33,12 @@ class ShardUpload {
  public:
   // `folder`: of the attempt, in a bucket. `bytes_per_second`: at most; 0 = no limit. `control` outlives it.
   ShardUpload(std::string folder, uint64_t bytes_per_second, DrainControl& control)
-      : folder_(std::move(folder)), control_(control), pace_(bytes_per_second) {}
+      : folder_(std::move(folder)), control_(control), pace_(bytes_per_second) {
+    control_.OnCancel([this] { CancelUploads(); });
+  }
+  ~ShardUpload() { control_.OnCancel(nullptr); }
+  ShardUpload(const ShardUpload&) = delete;
+  ShardUpload& operator=(const ShardUpload&) = delete;
 
   // The image stays as it is until Finish or the destructor has returned. The store's errors.
   Status Begin(uint32_t number, std::span<const std::byte> image);
@@ -56,10 +63,13 @@ class ShardUpload {
   };
 
   Status SendNext(bool gently);
+  void CancelUploads();
+  Status Note(Status status);
 
   const std::string folder_;
   DrainControl& control_;
   Pace pace_;
+  std::mutex mutex_;  // orders the growth of shards_ with Cancel
   std::vector<Shard> shards_;
   size_t next_ = 0;  // the next part to be sent, of this shard
   uint64_t part_ = 0;

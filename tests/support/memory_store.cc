@@ -1,6 +1,7 @@
 #include "tests/support/memory_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -26,6 +27,7 @@ class MemoryStore::MemoryUpload : public ObjectUpload {
 
   Status Send(uint64_t part, std::span<const std::byte> bytes) override {
     const std::lock_guard lock(store_.mutex_);
+    if (cancelled_) return {Code::kCancelled, "memory: cancelled"};
     const auto held = store_.uploads_.find(number_);
     if (held == store_.uploads_.end()) return {Code::kNotFound, "memory: no such upload"};
     const uint64_t begin = part * part_bytes();
@@ -39,6 +41,7 @@ class MemoryStore::MemoryUpload : public ObjectUpload {
 
   Status Finish() override {
     const std::lock_guard lock(store_.mutex_);
+    if (cancelled_) return {Code::kCancelled, "memory: cancelled"};
     const auto held = store_.uploads_.find(number_);
     if (held == store_.uploads_.end()) return {Code::kNotFound, "memory: no such upload"};
     std::string whole;
@@ -49,10 +52,13 @@ class MemoryStore::MemoryUpload : public ObjectUpload {
     return OkStatus();
   }
 
+  void Cancel() override { cancelled_ = true; }
+
  private:
   MemoryStore& store_;
   const int number_;
   const uint64_t bytes_;
+  std::atomic<bool> cancelled_{false};
 };
 
 Result<std::string> MemoryStore::Get(const std::string& key, uint64_t max_bytes) {
@@ -191,6 +197,10 @@ class FaultyStore::FaultyUpload : public ObjectUpload {
   }
   Status Finish() override {
     return store_.Carry("Finish", key_, [&] { return inner_->Finish(); });
+  }
+  void Cancel() override {
+    static_cast<void>(store_.decide_("Cancel", key_));
+    inner_->Cancel();
   }
 
  private:

@@ -53,7 +53,8 @@ class MemoryStore : public ObjectStore {
   int next_upload_ = 0;
 };
 
-// Hands on to another store, and asks before each call what shall become of it. Uploads ask as "Upload", "Send" and "Finish".
+// Hands on to another store, and asks before each call what shall become of it. Uploads ask as "Upload", "Send" and "Finish"; of
+// "Cancel" they tell.
 class FaultyStore : public ObjectStore {
  public:
   enum class Fate {

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <atomic>
 #include <future>
+#include <thread>
 
 #include "runtime/s3/transfers.h"
 #include "tests/runtime/s3/fault_server.h"
@@ -651,6 +653,37 @@ TEST(S3Upload, DropsItsPartsWhenItIsNotFinished) {
   EXPECT_EQ(SendThreeParts(Open(WithSmallParts(server)).get()).code(), Code::kNoSpace);
   EXPECT_TRUE(one.dropped);
   EXPECT_FALSE(one.there);
+}
+
+// The server holds the first part, or the end of the upload, for as long as it likes.
+TEST(S3Upload, CancelEndsWhatWaitsForTheServerAndAsksNothingMore) {
+  for (const std::string method : {"PUT", "POST"}) {
+    OneUpload one;
+    std::promise<void> begun, over;
+    std::atomic<bool> held = false;
+    FaultServer server([&](const SeenRequest& request) {
+      if (request.method == method && request.Has("uploadId=") && !held.exchange(true)) {
+        begun.set_value();
+        over.get_future().wait();
+      }
+      return one(request);
+    });
+    const auto store = Open(WithSmallParts(server));
+    {
+      auto upload = store->Upload("shard", 4);
+      ASSERT_TRUE(upload.ok()) << upload.status().message();
+      ASSERT_TRUE((*upload)->Send(0, BytesOf("abcd")).ok());
+      std::thread canceller([&] {
+        begun.get_future().wait();
+        (*upload)->Cancel();
+      });
+      EXPECT_EQ((*upload)->Finish().code(), Code::kCancelled);
+      canceller.join();
+      EXPECT_EQ((*upload)->Finish().code(), Code::kCancelled);
+    }
+    for (const SeenRequest& seen : server.seen()) EXPECT_NE(seen.method, "DELETE");
+    over.set_value();
+  }
 }
 
 TEST(S3Store, PutsWhatIsLargeInParts) {

@@ -15,7 +15,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <mutex>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "runtime/formats/names.h"
 #include "runtime/formats/sums.h"
@@ -404,6 +408,59 @@ TEST(DrainToABucket, EndsAtTheNextPartWhenItIsCancelledAndLeavesNothing) {
   EXPECT_EQ(sent, 2);
   EXPECT_TRUE(memory->objects().empty());
   EXPECT_TRUE(memory->uploads().empty());
+}
+
+// A server that does not answer holds the call until somebody cancels.
+TEST(DrainToABucket, CancelReachesARequestThatIsUnderWay) {
+  for (const std::string call : {"Send", "Finish"}) {
+    const auto memory = std::make_shared<MemoryStore>(kMiB);
+    DrainControl control;
+    std::promise<void> begun, cancelled;
+    bool held = false;
+    const StoreInUse in_use(
+        std::make_shared<FaultyStore>(memory, [&](std::string_view name, const std::string&) {
+          if (name == "Cancel") cancelled.set_value();
+          if (name == call && !std::exchange(held, true)) {
+            begun.set_value();
+            EXPECT_EQ(cancelled.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+          }
+          return FaultyStore::Fate::kPass;
+        }));
+    Staged staged({3 * kMiB});
+    std::thread canceller([&] {
+      begun.get_future().wait();
+      control.Cancel();
+    });
+    const auto records = Drain(*staged.slot, staged.plan, {.directory = kAttempt}, control);
+    canceller.join();
+    EXPECT_EQ(records.status().code(), Code::kCancelled) << call;
+    EXPECT_TRUE(memory->objects().empty()) << call;
+  }
+}
+
+TEST(DrainToABucket, AsksAStoreThatIsAwayForNothingMoreThanOneRemoval) {
+  const auto memory = std::make_shared<MemoryStore>(kMiB);
+  bool away = false;
+  int asked = 0;
+  std::set<std::string> cancelled;
+  std::mutex mutex;
+  const StoreInUse in_use(
+      std::make_shared<FaultyStore>(memory, [&](std::string_view name, const std::string& key) {
+        const std::lock_guard lock(mutex);
+        if (name == "Cancel") {
+          cancelled.insert(key);
+          return FaultyStore::Fate::kPass;
+        }
+        if (name == "Remove") ++asked;
+        away = away || name == "Finish";
+        return away ? FaultyStore::Fate::kFail : FaultyStore::Fate::kPass;
+      }));
+  Staged staged({3 * kMiB, 2 * kMiB});
+  DrainControl control;
+  EXPECT_EQ(Drain(*staged.slot, staged.plan, {.directory = kAttempt}, control).status().code(),
+            Code::kUnavailable);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(cancelled.size(), 2u);
 }
 
 // At this limit it would take longer than any test may.
