@@ -24,9 +24,10 @@
 //      counts it as committed. A manifest that lands even later (a client that holds the folder's handle) is never counted: its writer reads
 //      the fence after the rename, too, and reports the save as fenced.
 //      In a bucket nothing can be renamed: the new life removes the objects of those attempts, and gives up the uploads into attempts of older
-//      epochs; those of a newer one, and of runs whose folders lie below this one's, are not its own. A manifest that lands while it removes them is removed with them, or after a second look. One that lands even later is over objects that are gone, so that
-//      nobody can restore from it; and once 6 is done it is an orphan, since its epoch is older than this one and its step later than the
-//      parent's (checkpoints.cc). This rule alone fences there.
+//      epochs; those of a newer one, and of runs whose folders lie below this one's, are not its own. A manifest that lands while it removes them
+//      is removed with them, or after a second look. One that lands even later is over objects that are gone, so that nobody can restore from it;
+//      and once 6 is done it is an orphan, since its epoch is older than this one and its step later than the parent's (checkpoints.cc). This rule
+//      alone fences there.
 //   5. It also ends what an earlier life was removing when it ended (removal.cc).
 //   6. Having restored, the life publishes its parent. Only then does it save.
 

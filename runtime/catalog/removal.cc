@@ -26,8 +26,8 @@
 //   1. read the fence, look for leases, and list what there is;
 //   2. read the manifest and remove it: nobody finds step-X any more;
 //   3. as above; instead of renaming back, put the manifest back, unless something of the rest is gone: then a newer life, which found no manifest,
-//      is removing step-X. It may have begun after that look, so look again afterwards, and remove the manifest if so. (It looks for a manifest once it
-//      has removed the rest, so one of the two sees what the other did.);
+//      is removing step-X. It may have begun after that look, so look again afterwards, and remove the manifest if so (it looks for a manifest once it
+//      has removed the rest, so one of the two sees what the other did);
 //   4. remove the rest.
 //
 // A kill after 2 leaves an attempt without a manifest, which the next life removes, and so does a store that cannot be reached in 3: neither fence nor
