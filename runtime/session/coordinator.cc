@@ -212,12 +212,15 @@ void Coordinator::Carry(agreement::LeaderActions actions) {
         OnLoop([this, id = c.id, report, now] {
           if (report.ok()) {
             last_save_ = *report;
+            // A job that is being ended has better use for its time; the next life prunes, too.
+            if (!closed_ && ending_.state() == ExitPolicy::State::kRunning)
+              OnClerk([](Keeper& owner) { owner.Prune(); });
             costs_.OnSaved(links_.progress().count, now(), Nanoseconds(report->stall_ns));
           }
           const Nanoseconds held_back(report.ok() ? report->drain_ns - report->hurried_drain_ns : 0);
           Carry(leader_->OnCommitted(id, report.status(), now(), held_back));
         });
-        if (report.ok()) keeper.Prune();
+        if (report.ok()) keeper.JournalSaved(*report);
       });
     } else if (std::holds_alternative<agreement::Finish>(action)) {
       // A program that ends because the job is being ended (its own SIGTERM handler, say) has not come to its end. One that has says so in

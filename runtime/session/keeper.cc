@@ -257,7 +257,11 @@ Result<SaveReport> Keeper::Commit(const agreement::Commit& save,
   report.label = manifest.label;
   report.bytes = manifest.total_bytes;
   report.durable_ns = Nanoseconds(std::chrono::steady_clock::now() - asked).count();
-  Journal("saved", {{"checkpoint", Quote(newest_)},
+  return report;
+}
+
+void Keeper::JournalSaved(const SaveReport& report) {
+  Journal("saved", {{"checkpoint", Quote(report.name)},
                     {"step", std::to_string(report.step)},
                     {"label", std::to_string(report.label)},
                     {"trigger", Quote(report.trigger)},
@@ -265,7 +269,6 @@ Result<SaveReport> Keeper::Commit(const agreement::Commit& save,
                     {"stall_ns", std::to_string(report.stall_ns)},
                     {"drain_ns", std::to_string(report.drain_ns)},
                     {"durable_ns", std::to_string(report.durable_ns)}});
-  return report;
 }
 
 Status Keeper::Finish() {

@@ -89,6 +89,7 @@ class Keeper {
   Result<std::string> Prepare(int64_t step);
   // `asked`: when the save was begun.
   Result<SaveReport> Commit(const agreement::Commit& save, std::chrono::steady_clock::time_point asked);
+  void JournalSaved(const SaveReport& report);  // apart from Commit: nobody needs to wait for it
   Status Finish();
 
   // As Commit, of an attempt whose files are there: `records` by rank of the life that staged it, `state` what that had registered. Of

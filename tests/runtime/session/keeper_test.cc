@@ -10,6 +10,7 @@
 #include "runtime/formats/names.h"
 #include "runtime/session/restore_leader.h"
 #include "tests/runtime/session/one_rank.h"
+#include "tests/support/memory_store.h"
 
 namespace cairn {
 namespace {
@@ -118,6 +119,23 @@ TEST_F(KeeperTest, TheNextLifeGoesOnFromTheNewest) {
   const Order order = Restore(*next);
   EXPECT_TRUE(order.restored);
   EXPECT_EQ(order.step, 20);
+}
+
+TEST_F(KeeperTest, ABucketThatCannotBeReachedIsNoneToBeginFrom) {
+  const auto memory = std::make_shared<MemoryStore>();
+  bool away = false;
+  const StoreInUse in_use(std::make_shared<FaultyStore>(memory, [&](std::string_view, const std::string&) {
+    return away ? FaultyStore::Fate::kFail : FaultyStore::Fate::kPass;
+  }));
+  dir_ = "s3://bucket/run";
+  ASSERT_TRUE(RunDirectory::Open(dir_, "test").ok());
+  away = true;
+  Bootstrap boot;
+  boot.settings.dir = dir_;
+  Keeper keeper(boot, "test", {&log_, [](const Identity&) { return HolderInSlurm::kGone; }});
+  const Opened opened = keeper.Open();
+  EXPECT_EQ(opened.status.code(), Code::kUnavailable);
+  EXPECT_THAT(opened.status.message(), HasSubstr("it is not known whether there is something to resume"));
 }
 
 // A mount that is missing when the job begins, and there when it saves.
