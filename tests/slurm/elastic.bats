@@ -57,9 +57,10 @@ jobs_are() { [[ $(squeue --noheader --format=%A | wc -l) == "$1" ]]; }
   wait_for 30 heat2d_is_past 20
   run -1 as_user cairn resize "$job" 6 --timeout 1s
   [[ $output == *"nothing was changed: within 1.0 s Slurm has not given the job 4 more nodes"* ]]
+  wait_for 30 jobs_are 1
   as_user sh -c 'echo $$ >pid; exec cairn resize "$0" 6' "$job" >/dev/null 2>&1 3>&- &
   wait_for 30 jobs_are 2
-  kill -KILL "$(<pid)"
+  as_root kill -KILL "$(<"$T/pid")"
   wait_for 30 jobs_are 1
   run -0 as_user cairn resize "$job" 4
   [[ $output == *"job $job has n[1-4] now"*"resumed  from step "*" on 4 ranks"* ]]
@@ -188,7 +189,7 @@ echo "cairn run: status \$?"
 SCRIPT
   )
   wait_for 60 job_has_ended "$job"
-  grep -q 'it has failed twice at the same step; .*To resume, run the same command again with --checkpoint-dir='"$T/run" "$T/toy.out"
+  grep -qE 'it has failed twice (at the same step|in a row without a checkpoint in between); .*To resume, run the same command again with --checkpoint-dir='"$T/run" "$T/toy.out"
   [[ $(grep -c '^cairn: protected: ' "$T/toy.out") == 2 ]]
   grep -q '^cairn run: status [1-9]' "$T/toy.out"
 }
