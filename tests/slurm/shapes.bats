@@ -5,13 +5,14 @@ load helpers
 readonly plate='--nx 96 --ny 64 --steps 1500'
 
 # shape NAME [SBATCH OPTION …] <<< script: a job on one node. In its script `heat2d SRUN-OPTION …` is a step of two ranks that notes its steps in
-# NAME.log, slowly as long as there is no file `fast`. Output: NAME.out
+# NAME.log, so slowly, as long as there is no file `fast`, that it cannot end by itself: only every half minute Slurm looks for jobs whose grace
+# time is over. Output: NAME.out
 shape() {
   local name=$1
   shift
   submit "$name" --nodes=1 --ntasks=2 --requeue "$@" <<SCRIPT
 #!/bin/bash
-heat2d() { srun --mpi=pmix --checkpoint "\$@" $heat2d --log $name.log $plate --step-ms \$([[ -e fast ]] && echo 0 || echo 20); }
+heat2d() { srun --mpi=pmix --checkpoint "\$@" $heat2d --log $name.log $plate --step-ms \$([[ -e fast ]] && echo 0 || echo 60); }
 $(cat)
 SCRIPT
 }
@@ -44,7 +45,7 @@ SCRIPT
   )
   beside=$(shape beside --ntasks=3 <<SCRIPT
 srun --checkpoint bash -c 'if ((SLURM_PROCID == 2)); then until [[ -e done.1 ]]; do sleep 0.1; done; echo served; exit; fi
-  SLURM_NTASKS=2 $toy --steps 1500 --step-us \$([[ -e fast ]] && echo 0 || echo 20000) >>toy.\$SLURM_PROCID; touch done.\$SLURM_PROCID'
+  SLURM_NTASKS=2 $toy --steps 1500 --step-us \$([[ -e fast ]] && echo 0 || echo 60000) >>toy.\$SLURM_PROCID; touch done.\$SLURM_PROCID'
 SCRIPT
   )
   for name in now cancel steps; do wait_for 40 makes_steps $name; done
@@ -76,9 +77,9 @@ SCRIPT
 @test "three jobs are preempted: one of two components, one at a terminal without a grace time, one of mpirun" {
   local het mpi terminal high name job event
   het=$(shape het : --nodes=1 <<<heat2d)
-  mpi=$(shape mpi --checkpoint <<<"mpirun -n 2 $heat2d --log mpi.log $plate --step-ms \$([[ -e fast ]] && echo 0 || echo 20)")
+  mpi=$(shape mpi --checkpoint <<<"mpirun -n 2 $heat2d --log mpi.log $plate --step-ms \$([[ -e fast ]] && echo 0 || echo 60)")
   as_user script --quiet --flush --return --command "salloc --partition=now --nodes=1 srun --pty --checkpoint --checkpoint-dir=run.pty \
-    $toy --steps 1500 --step-us 20000" pty.out </dev/null >/dev/null 3>&- &
+    $toy --steps 1500 --step-us 60000" pty.out </dev/null >/dev/null 3>&- &
   terminal=$!
   for name in het mpi; do wait_for 40 makes_steps $name; done
   wait_for 30 grep -q resumed "$T/pty.out"
