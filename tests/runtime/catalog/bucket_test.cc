@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <mutex>
+#include <utility>
+
 #include "runtime/catalog/lives.h"
 #include "runtime/catalog/retention.h"
 #include "runtime/catalog/target.h"
@@ -20,6 +24,7 @@ class Bucket : public ::testing::Test {
  protected:
   // Of the next call of this name, on a key that ends so; afterwards all is well. `before` runs first.
   void Next(std::string call, std::string key_end, Fate fate, std::function<void()> before = nullptr) {
+    const std::lock_guard lock(mutex_);
     call_ = std::move(call);
     key_end_ = std::move(key_end);
     fate_ = fate;
@@ -31,12 +36,19 @@ class Bucket : public ::testing::Test {
   const std::shared_ptr<MemoryStore> memory_ = std::make_shared<MemoryStore>();
   const StoreInUse in_use_{
       std::make_shared<FaultyStore>(memory_, [this](std::string_view call, const std::string& key) {
-        if (call != call_ || !key.ends_with(key_end_)) return Fate::kPass;
-        call_.clear();
-        const Fate fate = fate_;
-        if (const auto before = std::exchange(before_, nullptr)) before();  // it may name another call
+        Fate fate = Fate::kPass;
+        std::function<void()> before;
+        {
+          const std::lock_guard lock(mutex_);
+          if (call != call_ || !key.ends_with(key_end_)) return fate;
+          call_.clear();
+          fate = fate_;
+          before = std::exchange(before_, nullptr);
+        }
+        if (before) before();  // it may name another call
         return fate;
       })};
+  std::mutex mutex_;  // calls come from several threads; it guards
   std::string call_, key_end_;
   Fate fate_ = Fate::kPass;
   std::function<void()> before_;

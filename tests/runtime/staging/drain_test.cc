@@ -377,7 +377,7 @@ TEST(DrainToABucket, LeavesNothingAfterAFaultAtAnyCall) {
   for (const auto fate : {FaultyStore::Fate::kFail, FaultyStore::Fate::kLoseAnswer}) {
     for (const std::string call : {"Upload", "Send", "Finish", "Put"}) {
       const auto memory = std::make_shared<MemoryStore>(kMiB);
-      int calls = 0;
+      std::atomic_int calls = 0;  // from several threads
       const StoreInUse in_use(
           std::make_shared<FaultyStore>(memory, [&](std::string_view name, const std::string&) {
             return name == call && ++calls == 2 ? fate : FaultyStore::Fate::kPass;
@@ -396,7 +396,7 @@ TEST(DrainToABucket, LeavesNothingAfterAFaultAtAnyCall) {
 TEST(DrainToABucket, EndsAtTheNextPartWhenItIsCancelledAndLeavesNothing) {
   const auto memory = std::make_shared<MemoryStore>(kMiB);
   DrainControl control;
-  int sent = 0;
+  std::atomic_int sent = 0;
   const StoreInUse in_use(
       std::make_shared<FaultyStore>(memory, [&](std::string_view name, const std::string&) {
         if (name == "Send" && ++sent == 2) control.Cancel();
@@ -467,7 +467,7 @@ TEST(DrainToABucket, AsksAStoreThatIsAwayForNothingMoreThanOneRemoval) {
 TEST(DrainToABucket, KeepsToTheLimitUntilItIsHurried) {
   const auto memory = std::make_shared<MemoryStore>(kMiB);
   DrainControl control;
-  int sent = 0;
+  std::atomic_int sent = 0;
   const StoreInUse in_use(
       std::make_shared<FaultyStore>(memory, [&](std::string_view name, const std::string&) {
         if (name == "Send") ++sent;
