@@ -4,7 +4,8 @@
 // Prints lines on stdout: "open 0|CODE text", "restore 0|CODE text", "resumed STEP finished", "hash HEX" (xor over this rank's elements, so
 // that the xor over all ranks is that of the whole array), "done CODE", "handler NANOSECONDS" (since 1970, when its own SIGTERM handler ran),
 // "leaving STEP", "replica HEX" (of the array that all ranks hold), "read BYTES" (that the kernel counted in cairn_restore: reads of files),
-// "note MEMBER of MEMBER at STEP" (what each member of the life before noted of itself when it was saved). Options are in the struct below.
+// "note MEMBER of MEMBER at STEP" (what each member of the life before noted of itself when it was saved), "holding STEP" (now, at hold_at).
+// Options are in the struct below.
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -337,7 +338,10 @@ int main(int argc, char** argv) {
       break;
     }
     if (done == o.freeze_at) std::this_thread::sleep_for(std::chrono::milliseconds(o.freeze_ms));
-    if (done == o.hold_at) AwaitFile(o.hold_file);
+    if (done == o.hold_at) {
+      std::printf("holding %lld\n", static_cast<long long>(done));
+      AwaitFile(o.hold_file);
+    }
     if (done == o.quiet_at) {
       cairn_quiet_begin(session);
       std::this_thread::sleep_for(std::chrono::milliseconds(o.quiet_ms));

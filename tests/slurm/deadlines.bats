@@ -40,7 +40,8 @@ srun $toy --steps 100 --step-us 20000 --hold-at 70 --hold-file go
 SCRIPT
   )
   wait_for 30 has_committed "$T/run" 2
-  wait_for 10 grep -q '^cairn: a preemption leaves [0-9.]* s: .* durable in about .*, so nothing is lost' "$T/toy.out"
+  wait_for 30 grep -q '^cairn: a preemption leaves [0-9.]* s: .* durable in about .*, so nothing is lost' "$T/toy.out"
+  wait_for 30 eval '(($(grep -c "^holding 70$" "$T/toy.out") == 4))'
   preempt_job "$job" 2
   saved=$(committed_step "$T/run")
   ((saved >= 40 && saved < 70))
