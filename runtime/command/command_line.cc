@@ -1,11 +1,35 @@
 #include "runtime/command/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "runtime/command/subcommands.h"
 #include "runtime/version.h"
 
 namespace cairn {
+namespace {
+
+// How many letters to leave out, put in, replace or swap with their neighbour make one word of the other.
+size_t Distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) {
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      const bool same = a[i - 1] == b[j - 1];
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (same ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+}  // namespace
 
 void DescribeCommandLine(CLI::App* app, Invocation* invocation) {
   app->name("cairn");
@@ -44,6 +68,24 @@ void DescribeCommandLine(CLI::App* app, Invocation* invocation) {
   AddRun(app, invocation);
   AddCompletion(app, invocation);
   AddHost(app, invocation);
+}
+
+Status CheckSubcommand(const CLI::App& app, int argc, const char* const* argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word.empty() || word[0] == '-') return OkStatus();
+  std::string nearest;
+  size_t least = word.size() / 3 + 1;  // what differs more was not meant
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const size_t distance = Distance(word, command->get_name());
+    if (distance == 0) return OkStatus();
+    if (distance < least) {
+      least = distance;
+      nearest = command->get_name();
+    }
+  }
+  return Status(Code::kInvalid, "there is no command \"" + word + "\"" +
+                                    (nearest.empty() ? ";" : "; did you mean \"" + nearest + "\"?") +
+                                    " `cairn --help` lists all");
 }
 
 }  // namespace cairn

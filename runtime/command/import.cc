@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/command/names_file.h"
+#include "runtime/command/numbers.h"
 #include "runtime/command/progress_bar.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/text.h"
@@ -93,7 +94,7 @@ void AddImport(CLI::App* app, Invocation* invocation) {
   sub->add_option("--name", request->name, "what the run is called; SRC's last part by default")
       ->type_name("NAME");
   sub->add_option("--step", request->step, "at which step it begins")
-      ->check(CLI::NonNegativeNumber)
+      ->check(WholeNumber(0, INT64_MAX))
       ->capture_default_str()
       ->type_name("N");
 }

@@ -1,6 +1,7 @@
 // cairn: the command for people, and the host process beside srun.
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 
 #include "runtime/command/command_line.h"
 #include "runtime/s3/use_s3.h"
@@ -11,6 +12,10 @@ int main(int argc, char** argv) {
   CLI::App app;
   Invocation invocation;
   DescribeCommandLine(&app, &invocation);
+  if (const Status known = CheckSubcommand(app, argc, argv); !known.ok()) {
+    std::fprintf(stderr, "cairn: %s\n", known.message().c_str());
+    return kExitUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -9,6 +9,7 @@
 #include "planner/restore_forecast.h"
 #include "runtime/catalog/target.h"
 #include "runtime/command/layout_file.h"
+#include "runtime/command/numbers.h"
 #include "runtime/command/progress_bar.h"
 #include "runtime/command/rank_forecasts.h"
 #include "runtime/command/subcommands.h"
@@ -216,7 +217,7 @@ void AddPlan(CLI::App* app, Invocation* invocation) {
       ->type_name("");
   plan->add_option("--ranks", request->ranks, "on how many ranks")
       ->required()
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(WholeNumber(1, 1 << 20))
       ->type_name("N");
   plan->add_option("--layout", request->layout_file, "how the arrays are spread over the ranks")
       ->type_name("FILE");
@@ -228,7 +229,7 @@ void AddPlan(CLI::App* app, Invocation* invocation) {
                                                      "bytes per second that a rank sends, 1GB by default")}) {
     plan->add_option(name, *speed, text)
         ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-        ->check(CLI::PositiveNumber)
+        ->check(WholeNumber(1, INT64_MAX))
         ->type_name("SIZE");
   }
 }

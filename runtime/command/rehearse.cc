@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "runtime/command/diff_table.h"
+#include "runtime/command/numbers.h"
 #include "runtime/command/state.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/text.h"
@@ -297,18 +298,18 @@ void AddRehearse(CLI::App* app, Invocation* invocation) {
   rehearse->add_option("--save-at", args->save_at, "the step that is saved")
       ->capture_default_str()
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber(1));
   rehearse->add_option("--until", args->until, "the step at which the runs are compared")
       ->capture_default_str()
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber(1));
   rehearse->add_option("--ranks", args->ranks, "resume on so many ranks (default: as many)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber(1));
   rehearse->add_option("--tolerance", args->tolerance, "pass over differences of arrays up to this, relative")
       ->capture_default_str()
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber);
+      ->check(NotNegative());
   rehearse->add_option("--dir", args->dir, "where all nodes see what the runs save (default: here)")
       ->type_name("DIR");
   rehearse->add_option("command", args->command, "the program, or srun, its options, and the program")

@@ -16,6 +16,7 @@
 #include "runtime/command/ask.h"
 #include "runtime/command/donor.h"
 #include "runtime/command/known_runs.h"
+#include "runtime/command/numbers.h"
 #include "runtime/command/progress_bar.h"
 #include "runtime/command/resize_plan.h"
 #include "runtime/command/subcommands.h"
@@ -339,7 +340,7 @@ void AddResize(CLI::App* app, Invocation* invocation) {
                     "Exits 1, with the reason and what was changed until then, where that is not possible.",
                     "cairn resize 4711 2", [=] { return Resize(*args, invocation->json); });
   resize->add_option("JOB", args->job, "a job, or JOB.STEP")->required()->type_name("");
-  resize->add_option("N", args->nodes, "how many nodes")->type_name("")->check(CLI::PositiveNumber);
+  resize->add_option("N", args->nodes, "how many nodes")->type_name("")->check(WholeNumber(1));
   resize->add_option("--nodes", args->list, "which nodes to keep")->type_name("LIST");
   resize->add_flag("--requeue", args->requeue,
                    "by way of the queue: may grow too, and the job may wait there");

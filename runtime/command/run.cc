@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "runtime/command/numbers.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/slurm/run_now.h"
 #include "runtime/supervisor/supervisor.h"
@@ -77,15 +78,15 @@ void AddRun(CLI::App* app, Invocation* invocation) {
   run->add_option("--min-nodes", wish.min_nodes, "stop, rather than run on fewer")
       ->capture_default_str()
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber(1));
   run->add_option("--max-nodes", wish.max_nodes, "use at most so many (default: all)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber(1));
   CLI::Option* per_node =
       run->add_option("--tasks-per-node", args->tasks_per_node,
                       "tasks on each node (default: as the job was submitted with, else 1)")
           ->type_name("N")
-          ->check(CLI::PositiveNumber);
+          ->check(WholeNumber(1));
   run->add_option("--ntasks-from", wish.tasks_from, "one task for each node, GPU or CPU")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, TasksFrom>{
@@ -98,7 +99,7 @@ void AddRun(CLI::App* app, Invocation* invocation) {
       ->envname("CAIRN_MAX_LIVES")
       ->capture_default_str()
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber(1));
   run->add_option("srun", args->supervise.command, "srun, its options, and the program")
       ->required()
       ->type_name("");

@@ -1,21 +1,29 @@
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "runtime/catalog/checkpoints.h"
 #include "runtime/catalog/target.h"
 #include "runtime/command/known_runs.h"
+#include "runtime/command/numbers.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/summary.h"
 #include "runtime/command/text.h"
 #include "runtime/formats/manifest.h"
+#include "runtime/settings.h"
 
 namespace cairn {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct Which {
+  std::string job, since;  // "" = all
+  size_t at_most = SIZE_MAX;
+};
 
 struct Row {
   KnownRun run;  // the last that used the directory
@@ -44,12 +52,36 @@ Row LookAt(KnownRun run) {
   return row;
 }
 
-// One for each directory, the one used last first.
-std::vector<Row> Rows(const std::vector<KnownRun>& runs) {
+// A time of day or a date, here or in UTC, or how long ago.
+Result<std::time_t> ParseSince(const std::string& text) {
+  for (const char* form : {"%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"}) {
+    std::tm tm{};
+    tm.tm_isdst = -1;  // as the zone has it then
+    const char* end = strptime(text.c_str(), form, &tm);
+    if (end != nullptr && *end == '\0') return text.back() == 'Z' ? timegm(&tm) : std::mktime(&tm);
+  }
+  const auto ago = ParseDuration(text);
+  if (ago.ok()) return std::time(nullptr) - std::chrono::duration_cast<std::chrono::seconds>(*ago).count();
+  return Status(Code::kInvalid, "--since: \"" + text +
+                                    "\" is neither a date (2026-03-01, 2026-03-01T12:00, in UTC with "
+                                    "2026-03-01T12:00:00Z) nor how long ago (90m, 12h)");
+}
+
+// One for each directory that was used so, the one used last first.
+Result<std::vector<Row>> Rows(const std::vector<KnownRun>& runs, const Which& which) {
+  std::optional<JobName> job;
+  if (!which.job.empty() && !(job = ParseJobName(which.job)))
+    return Status(Code::kInvalid, "--job: \"" + which.job + "\" is neither JOB nor JOB.STEP");
+  std::time_t since = 0;
+  if (!which.since.empty()) {
+    CAIRN_ASSIGN_OR_RETURN(since, ParseSince(which.since));
+  }
   std::vector<Row> rows;
-  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
-    const auto same = [&](const Row& row) { return row.run.dir == run->dir; };
-    if (std::none_of(rows.begin(), rows.end(), same)) rows.push_back(LookAt(*run));
+  std::set<std::string> dirs;
+  for (auto run = runs.rbegin(); run != runs.rend() && rows.size() < which.at_most; ++run) {
+    if (run->time < since) continue;
+    if (job && (run->job != job->job || (job->step && run->step != *job->step))) continue;
+    if (dirs.insert(run->dir).second) rows.push_back(LookAt(*run));
   }
   return rows;
 }
@@ -61,9 +93,9 @@ std::string Utc(std::time_t time) {
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm));
 }
 
-Result<int> Runs(bool json) {
+Result<int> Runs(const Which& which, bool json) {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<KnownRun> runs, ReadKnownRuns());
-  const std::vector<Row> rows = Rows(runs);
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<Row> rows, Rows(runs, which));
   if (json) {
     Json out = Json::array();
     for (const Row& row : rows) {
@@ -81,7 +113,8 @@ Result<int> Runs(bool json) {
     return kExitGood;
   }
   if (rows.empty()) {
-    std::printf("No step of yours has run with --checkpoint yet, as far as this host knows.\n");
+    std::printf(runs.empty() ? "No step of yours has run with --checkpoint yet, as far as this host knows.\n"
+                             : "None of the runs that this host knows of was used so.\n");
     return kExitGood;
   }
   Table table({{"JOB", true}, {"NAME"}, {"USED"}, {"STATE"}, {"STEP", true}, {"DIRECTORY"}});
@@ -98,12 +131,22 @@ Result<int> Runs(bool json) {
 }  // namespace
 
 void AddRuns(CLI::App* app, Invocation* invocation) {
-  AddSubcommand(app, invocation, "runs",
-                "List the runs that your steps have started, the last used first: which job, whether the run "
-                "has finished,\n"
-                "the newest step that a restart would take, and its directory. The list is kept in\n"
-                "${XDG_STATE_HOME:-~/.local/state}/cairn/runs.jsonl on the host where srun ran.",
-                "cairn runs", [=] { return Runs(invocation->json); });
+  auto which = std::make_shared<Which>();
+  CLI::App* runs =
+      AddSubcommand(app, invocation, "runs",
+                    "List the runs that your steps have started, the last used first: which job, whether the "
+                    "run has finished,\n"
+                    "the newest step that a restart would take, and its directory. The list is kept in\n"
+                    "${XDG_STATE_HOME:-~/.local/state}/cairn/runs.jsonl on the host where srun ran.",
+                    "cairn runs --since 12h", [=] { return Runs(*which, invocation->json); });
+  runs->add_option("--job", which->job, "only what this job, or JOB.STEP, has used")->type_name("JOB");
+  runs->add_option(
+          "--since", which->since,
+          "only what was used since: a date, as 2026-03-01 or 2026-03-01T12:00, or how long ago, as 12h")
+      ->type_name("TIME");
+  runs->add_option("-n,--number", which->at_most, "no more than so many")
+      ->check(WholeNumber(1))
+      ->type_name("N");
 }
 
 }  // namespace cairn

@@ -10,6 +10,7 @@
 
 #include "runtime/catalog/retention.h"
 #include "runtime/catalog/target.h"
+#include "runtime/command/numbers.h"
 #include "runtime/command/progress_bar.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/text.h"
@@ -91,7 +92,7 @@ void AddVerify(CLI::App* app, Invocation* invocation) {
       ->required()
       ->type_name("");
   verify->add_option("--threads", *threads, "how many threads read")
-      ->check(CLI::Range(1, 256))
+      ->check(WholeNumber(1, 256))
       ->capture_default_str()
       ->type_name("N");
 }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <filesystem>
 
 #include "runtime/catalog/beat.h"
@@ -16,15 +17,17 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 using Json = nlohmann::json;
 using Environment = std::map<std::string, std::string>;
 
 // A state folder whose registry has one line for each start.
 class Registry {
  public:
-  void Start(int job, int step, int restart, const std::string& dir) {
+  // At 2026-01-01T00:00:00Z, or so many seconds later.
+  void Start(int job, int step, int restart, const std::string& dir, int later_s = 0) {
     text_ += Json{{"event", "start"}, {"job", job},      {"step", step},    {"restart", restart},
-                  {"dir", dir},       {"name", "train"}, {"saved_step", 0}, {"time", 1767225600}}
+                  {"dir", dir},       {"name", "train"}, {"saved_step", 0}, {"time", 1767225600 + later_s}}
                  .dump() +
              "\n";
   }
@@ -83,6 +86,61 @@ TEST(CairnRuns, SaysThatThereAreNone) {
   const Outcome runs = RunCairn({"runs"}, {{"XDG_STATE_HOME", NewFolder()}});
   EXPECT_EQ(runs.code, 0);
   EXPECT_EQ(runs.out, "No step of yours has run with --checkpoint yet, as far as this host knows.\n");
+}
+
+class CairnRunsThat : public ::testing::Test {
+ protected:
+  CairnRunsThat() {
+    const int day = 24 * 3600;
+    registry_.Start(11, 0, 0, "/gone/a");
+    registry_.Start(12, 0, 0, "/gone/b", day);
+    registry_.Start(12, 1, 0, "/gone/c", day + 60);
+    registry_.Start(11, 0, 1, "/gone/a", 2 * day);
+    registry_.Start(12, 0, 1, "/gone/b", 3 * day);
+  }
+  std::string Listed(std::vector<std::string> options) {
+    options.insert(options.begin(), {"runs", "--json"});
+    std::string dirs;
+    auto environment = registry_.Write();
+    environment["TZ"] = "UTC-3";  // three hours before UTC
+    const Json list = RunCairn(options, environment).Json();
+    for (const Json& run : list["runs"]) dirs += run["dir"].get<std::string>().back();
+    return dirs;
+  }
+  Registry registry_;
+};
+
+TEST_F(CairnRunsThat, AJobOrOneOfItsStepsHasUsed) {
+  EXPECT_EQ(Listed({"--job", "12"}), "bc");
+  EXPECT_EQ(Listed({"--job", "12.1"}), "c");
+  EXPECT_EQ(Listed({"--job", "13"}), "");
+  EXPECT_EQ(RunCairn({"runs", "--job", "13"}, registry_.Write()).out,
+            "None of the runs that this host knows of was used so.\n");
+  const Outcome no_job = RunCairn({"runs", "--job", "train"}, registry_.Write());
+  EXPECT_EQ(no_job.code, 2);
+  EXPECT_EQ(no_job.err, "cairn: --job: \"train\" is neither JOB nor JOB.STEP\n");
+}
+
+TEST_F(CairnRunsThat, WereUsedSince) {
+  EXPECT_EQ(Listed({"--since", "2026-01-02T00:01:00Z"}), "bac");
+  EXPECT_EQ(Listed({"--since", "2026-01-02T00:01:01Z"}), "ba");
+  EXPECT_EQ(Listed({"--since", "2026-01-04T03:00"}), "b");  // local time
+  EXPECT_EQ(Listed({"--since", "2026-01-04T03:00:01"}), "");
+  EXPECT_EQ(Listed({"--since", "2026-01-04"}), "b");
+  EXPECT_EQ(Listed({"--since", "2026-01-05"}), "");
+  Registry now;
+  now.Start(14, 0, 0, "/gone/d", static_cast<int>(std::time(nullptr) - 1767225600 - 3600));
+  EXPECT_THAT(RunCairn({"runs", "--since", "2h"}, now.Write()).out, HasSubstr("/gone/d"));
+  EXPECT_THAT(RunCairn({"runs", "--since", "30m"}, now.Write()).out, Not(HasSubstr("/gone/d")));
+  EXPECT_EQ(RunCairn({"runs", "--since", "yesterday"}, now.Write()).err,
+            "cairn: --since: \"yesterday\" is neither a date (2026-03-01, 2026-03-01T12:00, in UTC with "
+            "2026-03-01T12:00:00Z) nor how long ago (90m, 12h)\n");
+}
+
+TEST_F(CairnRunsThat, WereUsedLast) {
+  EXPECT_EQ(Listed({}), "bac");
+  EXPECT_EQ(Listed({"-n", "2"}), "ba");
+  EXPECT_EQ(Listed({"-n", "1", "--job", "11"}), "a");
 }
 
 constexpr const char* kJournal =
