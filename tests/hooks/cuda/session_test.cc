@@ -20,12 +20,11 @@ bool OnRealGpu() { return std::getenv("CAIRN_TEST_GPU") != nullptr; }
 // Copies and kernels take long, so that whatever does not wait for them comes too early.
 std::map<std::string, std::string> Environment() {
   if (OnRealGpu()) return {};
-  const char* const copies = std::getenv("CUDA_STANDIN_COPY_US");
   const char* const others = std::getenv("CAIRN_TEST_LIBRARIES");  // instead of those that were built
   return {
       {"LD_LIBRARY_PATH", std::string(CAIRN_STANDIN) + (others != nullptr ? std::string(":") + others : "")},
       {"CUDA_STANDIN_COMPUTE_US", "3000"},
-      {"CUDA_STANDIN_COPY_US", copies != nullptr ? copies : "20000"}};
+      {"CUDA_STANDIN_COPY_US", "20000"}};
 }
 
 bool HasCheckpoint(const std::string& dir) {
@@ -47,6 +46,8 @@ class CudaSession : public ::testing::Test {
   std::string SaveThenKill(int ranks, std::vector<std::string> args,
                            std::map<std::string, std::string> more = {}) {
     args.insert(args.end(), {"--save-at", "3"});
+    if (const char* const copies = std::getenv("CUDA_STANDIN_COPY_US"))
+      more.insert({"CUDA_STANDIN_COPY_US", copies});
     Step step = Start(ranks, args, more);
     EXPECT_TRUE(WaitFor([&] { return HasCheckpoint(dir_); })) << step.Log();
     step.KillAll(SIGKILL);

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -29,11 +27,6 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// Long enough that whatever does not wait for it comes too early.
-const int kComputeTakes20Ms = setenv("CUDA_STANDIN_COMPUTE_US", "20000", 1);
-
-constexpr std::chrono::milliseconds kPatience(100);
 
 // Memory of a device, by the driver.
 class DeviceMemory {
@@ -69,6 +62,11 @@ class DeviceMemory {
   CUdeviceptr address_ = 0;
 };
 
+// Until a thread has done its work, or waits for what is held.
+void AwaitDoneOrStuck(const std::atomic<bool>& done) {
+  while (!done && cuda_standin_stuck_waits() == 0) std::this_thread::yield();
+}
+
 class CudaStaging : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -77,7 +75,7 @@ class CudaStaging : public ::testing::Test {
     device_ = *found;
   }
   void TearDown() override {
-    cuda_standin_hold_copies(0);
+    cuda_standin_hold(0);
     cuda_standin_fail_waits(-1);
     cuda_standin_capture(0);
   }
@@ -101,18 +99,23 @@ class CudaStaging : public ::testing::Test {
     std::byte* const images[] = {reinterpret_cast<std::byte*>(image_.data())};
     return snapshot.Run(pieces.data(), images);
   }
+  // In another thread, which must wait for what is held; then it is let go.
+  void RunBehindWhatIsHeld(const SnapshotPlan& snapshot, const std::vector<void*>& pieces) {
+    std::atomic<bool> went_on{false};
+    std::thread program([&] {
+      EXPECT_TRUE(Run(snapshot, pieces).ok());
+      went_on = true;
+    });
+    AwaitDoneOrStuck(went_on);
+    EXPECT_FALSE(went_on);
+    cuda_standin_hold(0);
+    program.join();
+  }
 
   const Device* device_ = nullptr;
   ImagePlan plan_;
   std::vector<uint32_t> image_;
 };
-
-// Waits until streams stand at copies that are held, and gives `done` time to become true all the same.
-void AwaitHeldCopies(const std::atomic<bool>& done) {
-  while (cuda_standin_held_copies() == 0) std::this_thread::yield();
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!done && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-}
 
 TEST_F(CudaStaging, CopiesComeAfterWhatTheApplicationHasQueuedOnItsStream) {
   for (const unsigned int flags : {CU_STREAM_NON_BLOCKING, CU_STREAM_DEFAULT}) {
@@ -121,9 +124,10 @@ TEST_F(CudaStaging, CopiesComeAfterWhatTheApplicationHasQueuedOnItsStream) {
     cuStreamCreate(&stream, flags);
     // The legacy default stream, of which nothing is said, waits for those that block.
     ASSERT_TRUE(device_->SetStream(0, flags == CU_STREAM_DEFAULT ? nullptr : stream).ok());
+    cuda_standin_hold(CUDA_STANDIN_COMPUTING);
     cuMemsetD32Async(memory.address(), 7, 5, stream);
     const SnapshotPlan snapshot = Plan({{5}}, {{4}}, {false});
-    ASSERT_TRUE(Run(snapshot, {memory.data()}).ok());
+    RunBehindWhatIsHeld(snapshot, {memory.data()});
     EXPECT_THAT(image_, Each(7u)) << flags;
   }
 }
@@ -131,9 +135,10 @@ TEST_F(CudaStaging, CopiesComeAfterWhatTheApplicationHasQueuedOnItsStream) {
 TEST_F(CudaStaging, CopiesOfAnotherThreadComeAfterTheProgramsPerThreadStream) {
   DeviceMemory memory(0, 5);
   ASSERT_TRUE(device_->SetStream(0, CU_STREAM_PER_THREAD).ok());
+  cuda_standin_hold(CUDA_STANDIN_COMPUTING);
   cuMemsetD32Async(memory.address(), 7, 5, CU_STREAM_PER_THREAD);
   const SnapshotPlan snapshot = Plan({{5}}, {{4}}, {false});
-  std::thread([&] { EXPECT_TRUE(Run(snapshot, {memory.data()}).ok()); }).join();
+  RunBehindWhatIsHeld(snapshot, {memory.data()});
   EXPECT_THAT(image_, Each(7u));
 }
 
@@ -145,7 +150,7 @@ TEST_F(CudaStaging, WaitsForAllDevicesWhenOneFails) {
   const std::function<Status()> waits[] = {[&] { return device_->WaitAll(); }, [&] { return mark.Wait(); }};
   for (const auto& wait : waits) {
     const SnapshotPlan snapshot = Plan({{3}, {3}}, {{4}, {4}}, {true, true});
-    cuda_standin_hold_copies(1);
+    cuda_standin_hold(CUDA_STANDIN_COPIES);
     ASSERT_TRUE(Run(snapshot, {memory.data(), other.data()}).ok());
     ASSERT_TRUE(mark.Record().ok());
     cuda_standin_fail_waits(0);
@@ -155,9 +160,9 @@ TEST_F(CudaStaging, WaitsForAllDevicesWhenOneFails) {
       returned = true;
       EXPECT_THAT(status.message(), HasSubstr("an illegal memory access"));
     });
-    AwaitHeldCopies(returned);
+    AwaitDoneOrStuck(returned);
     EXPECT_FALSE(returned);
-    cuda_standin_hold_copies(0);
+    cuda_standin_hold(0);
     waiting.join();
     cuda_standin_fail_waits(-1);
     ASSERT_TRUE(snapshot.Finish().ok());
@@ -169,10 +174,10 @@ TEST_F(CudaStaging, WhatIsStillCopiedLeavesTheProgramsStreamCaptureAlone) {
   DeviceMemory memory(0, 3);
   memory.Set({1, 2, 3});
   const SnapshotPlan snapshot = Plan({{3}}, {{4}}, {true});
-  cuda_standin_hold_copies(1);
+  cuda_standin_hold(CUDA_STANDIN_COPIES);
   ASSERT_TRUE(Run(snapshot, {memory.data()}).ok());
   cuda_standin_capture(1);
-  cuda_standin_hold_copies(0);
+  cuda_standin_hold(0);
   std::thread([&] {
     EXPECT_TRUE(snapshot.Finish().ok());
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -187,16 +192,8 @@ TEST_F(CudaStaging, TheProgramMayChangeWhatIsNotLateAsSoonAsItGoesOn) {
   memory.Set({1, 2, 3, 4, 5});
   other.Set({6, 7, 8, 9, 10});
   const SnapshotPlan snapshot = Plan({{5}, {5}}, {{4}, {4}}, {false, false});
-  cuda_standin_hold_copies(1);
-  std::atomic<bool> went_on{false};
-  std::thread program([&] {
-    EXPECT_TRUE(Run(snapshot, {memory.data(), other.data()}).ok());
-    went_on = true;
-  });
-  AwaitHeldCopies(went_on);
-  EXPECT_FALSE(went_on);
-  cuda_standin_hold_copies(0);
-  program.join();
+  cuda_standin_hold(CUDA_STANDIN_COPIES);
+  RunBehindWhatIsHeld(snapshot, {memory.data(), other.data()});
   EXPECT_FALSE(snapshot.late());
   EXPECT_THAT(image_, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
 }
@@ -209,7 +206,7 @@ TEST_F(CudaStaging, ASlotIsStagedWhenTheLateCopiesAreDoneAndNotBefore) {
   auto slot = MemorySlot::Make(*tier, plan_, 0, [](uint64_t) { return OkStatus(); });
   ASSERT_TRUE(slot.ok());
   (*slot)->sidecar().Begin({.epoch = 1, .save_id = 1});
-  cuda_standin_hold_copies(1);
+  cuda_standin_hold(CUDA_STANDIN_COPIES);
   DrainControl control;
   void* const pieces[] = {memory.data()};
   ASSERT_TRUE((*slot)->Fill(plan_, snapshot, pieces, control).ok());
@@ -219,9 +216,9 @@ TEST_F(CudaStaging, ASlotIsStagedWhenTheLateCopiesAreDoneAndNotBefore) {
     EXPECT_TRUE((*slot)->Finish(snapshot).ok());
     finished = true;
   });
-  AwaitHeldCopies(finished);
+  AwaitDoneOrStuck(finished);
   EXPECT_EQ((*slot)->sidecar().state(), SlotState::kFilling);
-  cuda_standin_hold_copies(0);
+  cuda_standin_hold(0);
   worker.join();
   EXPECT_EQ((*slot)->sidecar().state(), SlotState::kStaged);
   const auto* const image = reinterpret_cast<const uint32_t*>((*slot)->image(0));
@@ -266,10 +263,10 @@ TEST_F(CudaStaging, WhatARestorePutsStaysAsItIsUntilTheDeviceHasReadIt) {
   CUstream stream;
   cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
   ASSERT_TRUE(device_->SetStream(1, stream).ok());
+  cuda_standin_hold(CUDA_STANDIN_COMPUTING);
   cuMemsetD32Async(memory.address(), 77, kBlocks * kWords, stream);  // must not come after the restore
   auto upload = Upload::Make(*device_);
   ASSERT_TRUE(upload.ok());
-  cuda_standin_hold_copies(1);
   std::atomic<bool> all_put{false};
   std::thread program([&] {
     const Dims extent = {kBlocks * kWords};
@@ -283,8 +280,8 @@ TEST_F(CudaStaging, WhatARestorePutsStaysAsItIsUntilTheDeviceHasReadIt) {
     }
     all_put = true;
   });
-  AwaitHeldCopies(all_put);
-  cuda_standin_hold_copies(0);
+  AwaitDoneOrStuck(all_put);
+  cuda_standin_hold(0);
   program.join();
   ASSERT_TRUE((*upload)->Finish().ok());
   const auto found = memory.Get();

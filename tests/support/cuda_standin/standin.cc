@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -46,8 +48,7 @@ std::chrono::microseconds FromEnvironment(const char* name) {
 std::mutex& mutex = *new std::mutex;
 std::condition_variable& changed = *new std::condition_variable;
 // Guarded by mutex.
-bool held = false;
-int standing = 0;
+unsigned int held = 0;
 int failing = -1;  // the device whose waits do
 bool capturing = false;
 struct Memory {
@@ -57,6 +58,9 @@ struct Memory {
 };
 auto& memories = *new std::map<CUdeviceptr, Memory>;
 auto& pins = *new std::map<const char*, size_t>;
+using Conditions = std::list<std::function<bool()>>;
+auto& of_streams = *new Conditions;  // what their threads wait for
+auto& of_program = *new Conditions;  // what other threads wait for
 
 }  // namespace
 
@@ -90,14 +94,20 @@ CUstream defaults[kDevices];                  // guarded by mutex
 
 using Lock = std::unique_lock<std::mutex>;
 
-void Await(Lock& lock, CUstream stream, uint64_t place) {
-  changed.wait(lock, [&] { return stream->done >= place; });
+void StandUntil(Lock& lock, Conditions& conditions, std::function<bool()> condition) {
+  const auto mine = conditions.insert(conditions.end(), std::move(condition));
+  changed.wait(lock, *mine);
+  conditions.erase(mine);
+}
+
+void Await(Lock& lock, Conditions& conditions, CUstream stream, uint64_t place) {
+  StandUntil(lock, conditions, [=] { return stream->done >= place; });
 }
 
 void Serve(CUstream stream) {
   Lock lock(mutex);
   for (;;) {
-    changed.wait(lock, [&] { return !stream->queue.empty(); });
+    StandUntil(lock, of_streams, [=] { return !stream->queue.empty(); });
     const auto work = std::move(stream->queue.front());
     stream->queue.pop_front();
     lock.unlock();
@@ -124,7 +134,7 @@ void Push(CUstream stream, std::function<void()> work) {
 void PushWait(CUstream stream, CUstream other, uint64_t place) {
   Push(stream, [other, place] {
     Lock lock(mutex);
-    Await(lock, other, place);
+    Await(lock, of_streams, other, place);
   });
 }
 
@@ -176,16 +186,13 @@ bool Forbidden() { return capturing && capture_mode != CU_STREAM_CAPTURE_MODE_RE
 CUresult WaitFor(Lock& lock, CUstream stream, uint64_t place) {
   if (Forbidden()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (stream->device == failing) return CUDA_ERROR_ILLEGAL_ADDRESS;
-  Await(lock, stream, place);
+  Await(lock, of_program, stream, place);
   return CUDA_SUCCESS;
 }
 
-void StandIfHeld(Lock& lock) {
-  if (!held) return;
-  ++standing;
-  changed.notify_all();
-  changed.wait(lock, [] { return !held; });
-  --standing;
+// Of a stream, before it does something.
+void StandWhileHeld(Lock& lock, unsigned int what) {
+  StandUntil(lock, of_streams, [=] { return (held & what) == 0; });
 }
 
 struct Rows {
@@ -206,7 +213,7 @@ CUresult QueueCopy(const Rows& rows, CUstream handle) {
   Push(stream, [rows, pinned = IsPinned(rows.host)] {
     std::this_thread::sleep_for(delay);
     Lock own(mutex);
-    StandIfHeld(own);
+    StandWhileHeld(own, CUDA_STANDIN_COPIES);
     if (pinned && !IsPinned(rows.host)) Die("host memory was unregistered while a copy was under way");
     for (size_t row = 0; row < rows.height; ++row) {
       char* const alias = Alias(rows.device + row * rows.device_pitch, rows.width);
@@ -224,15 +231,19 @@ extern "C" {
 
 #define STANDIN __attribute__((visibility("default")))
 
-STANDIN void cuda_standin_hold_copies(int hold) {
+STANDIN void cuda_standin_hold(unsigned int what) {
   const Lock lock(mutex);
-  held = hold != 0;
+  held = what;
   changed.notify_all();
 }
 
-STANDIN int cuda_standin_held_copies(void) {
+STANDIN int cuda_standin_stuck_waits(void) {
+  const auto vain = [](const Conditions& conditions) {
+    return std::count_if(conditions.begin(), conditions.end(),
+                         [](const auto& condition) { return !condition(); });
+  };
   const Lock lock(mutex);
-  return standing;
+  return static_cast<size_t>(vain(of_streams)) == streams.size() ? static_cast<int>(vain(of_program)) : 0;
 }
 
 STANDIN void* cuda_standin_make_context(int device) { return new CUctx_st{device}; }
@@ -332,7 +343,7 @@ STANDIN CUresult cuMemFree(CUdeviceptr address) {
   if (it == memories.end()) return CUDA_ERROR_INVALID_VALUE;
   const auto all = streams;
   for (const CUstream stream : all) {
-    if (stream->device == it->second.context->device) Await(lock, stream, stream->queued);
+    if (stream->device == it->second.context->device) Await(lock, of_program, stream, stream->queued);
   }
   memories.erase(address);
   return CUDA_SUCCESS;
@@ -448,7 +459,8 @@ STANDIN CUresult cuMemsetD2D32Async(CUdeviceptr address, size_t pitch, unsigned 
   if (Alias(address, (height - 1) * pitch + width * 4) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Push(Find(handle), [=] {
     std::this_thread::sleep_for(delay);
-    const Lock own(mutex);
+    Lock own(mutex);
+    StandWhileHeld(own, CUDA_STANDIN_COMPUTING);
     for (size_t row = 0; row < height; ++row) {
       char* const at = Alias(address + row * pitch, width * 4);
       if (at == nullptr) Die("device memory was freed while it was written to");

@@ -6,10 +6,11 @@
 extern "C" {
 #endif
 
-/* While held, copies that streams come to do not begin. */
-void cuda_standin_hold_copies(int held);
-/* How many streams stand at such a copy. */
-int cuda_standin_held_copies(void);
+/* What streams come to and is held does not begin: from now on, what is named here; 0: nothing. */
+enum { CUDA_STANDIN_COPIES = 1, CUDA_STANDIN_COMPUTING = 2 };
+void cuda_standin_hold(unsigned int what);
+/* How many threads of the program wait for a stream in vain: until something is let go, no stream can do any more. 0 while one can. */
+int cuda_standin_stuck_waits(void);
 /* A context of a device besides its primary one: a CUcontext. */
 void* cuda_standin_make_context(int device);
 /* Waits of a device fail at once from now on; -1: of none. */
