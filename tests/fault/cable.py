@@ -34,14 +34,14 @@ def ip(*words):
 class Cable:
     """Up from the start; all is removed at the end of `with`. The attributes may be set at any time.
 
-    down    nothing goes through
+    down    until when (time.monotonic) nothing goes through
     loss    probability with which a packet is lost
     delay   seconds that a packet is on its way
     cut     True: the next segment with enough data comes through by half, and both ends get a reset; then False again
     """
 
     def __init__(self, seed):
-        self.down, self.loss, self.delay, self.cut = False, 0.0, 0.0, False
+        self.down, self.loss, self.delay, self.cut = 0.0, 0.0, 0.0, False
         self._random = random.Random(seed)
         self._late = []  # heap of (when, order, to, packet)
         self._order = itertools.count()
@@ -83,7 +83,7 @@ class Cable:
             for device in ready:
                 to = self._devices[1 - self._devices.index(device)]
                 packet = os.read(device, 65536)
-                if self.down or self._random.random() < self.loss:
+                if self._is_down() or self._random.random() < self.loss:
                     continue
                 if self.cut and (parts := cut_in_two(packet)):
                     self.cut = False
@@ -96,8 +96,11 @@ class Cable:
                     self._put(to, packet)
             while self._late and self._late[0][0] <= time.monotonic():
                 *_, to, packet = heapq.heappop(self._late)
-                if not self.down:
+                if not self._is_down():
                     self._put(to, packet)
+
+    def _is_down(self):
+        return time.monotonic() < self.down
 
     @staticmethod
     def _put(device, packet):

@@ -10,7 +10,7 @@ from toy import BOUND, STEPS, Bad, Fault, Toy, newest_step, reported
 
 RANKS = 4
 EVERY = {"CAIRN_CHECKPOINT": "5steps"}
-LAST = 0.25  # seconds, about the time that the steps take
+LAST = 0.15  # seconds, about the time that the steps take
 
 
 def killrank(toy, tally, random, full):
@@ -27,10 +27,12 @@ def killleader(toy, tally, random, full):
 def die(toy, n, rank, after):
     case = toy.case(f"{n}")
     run_dir = case / "run"
-    with toy.life(case, "hurt", run_dir, ranks=RANKS, settings=EVERY) as life:
+    goes_on = case / "goes_on"
+    with toy.life(case, "hurt", run_dir, *end_waits_for(goes_on), ranks=RANKS, settings=EVERY) as life:
         begun(life)
         time.sleep(after)
         life.signal(rank, signal.SIGKILL)
+        goes_on.touch()
         if not life.join(BOUND):
             raise Bad("stuck", f"ranks {life.running()} have not ended\n" + life.log())
         bad = [r for r, p in enumerate(life.ranks) if r != rank and p.returncode != 0]
@@ -52,10 +54,12 @@ def pause(toy, tally, random, full):
 def stand_still(toy, n, rank, after, seconds):
     case = toy.case(f"{n}")
     run_dir = case / "run"
-    with toy.life(case, "hurt", run_dir, ranks=RANKS, settings=EVERY) as life:
+    goes_on = case / "goes_on"
+    with toy.life(case, "hurt", run_dir, *end_waits_for(goes_on), ranks=RANKS, settings=EVERY) as life:
         begun(life)
         time.sleep(after)
         life.signal(rank, signal.SIGSTOP)
+        goes_on.touch()
         time.sleep(seconds)
         life.signal(rank, signal.SIGCONT)
         if not life.join(BOUND):
@@ -69,6 +73,11 @@ def stand_still(toy, n, rank, after, seconds):
         raise Bad("lost", f"the life that went on did not save its end: {newest_step(run_dir)}\n" + life.log())
     toy.check_all(run_dir)
     toy.resume(case, run_dir, minimum, restart=1)
+
+
+def end_waits_for(path):
+    """Arguments for the toy: it does not come to its end before what is to disturb it, however fast it is."""
+    return "--hold-at", STEPS - 10, "--hold-file", path
 
 
 def begun(life):
