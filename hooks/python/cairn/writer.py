@@ -2,12 +2,12 @@
 
 One process has a `Writer`, and tells the others the folder that `Writer.begin` gives; all call `write_boxes`, and give it their records; it commits.
 """
-import atexit
 import ctypes
 import dataclasses
 import os
 import sys
 import threading
+from multiprocessing import util
 from typing import Callable, Mapping, Optional, Sequence, Tuple, Union
 
 from cairn import errors, library, memory
@@ -35,7 +35,7 @@ class Writer:
         self._lock = threading.Lock()
         self._library = library.needed()
         self._check(self._library.cairn_writer_open(os.fsencode(directory), ctypes.byref(self._handle)))
-        atexit.register(self.close)
+        self._at_end = util.Finalize(None, self.close, exitpriority=0)  # in processes of multiprocessing too, which atexit leaves out
 
     def _check(self, code: int) -> None:
         library.check(self._library, code)
@@ -77,7 +77,7 @@ class Writer:
     def close(self) -> None:
         with self._lock:
             self._check(self._library.cairn_writer_close(ctypes.byref(self._handle)))
-        atexit.unregister(self.close)
+        self._at_end.cancel()
 
 
 def write_boxes(folder: str, number: int, boxes: Sequence[Box], data: Callable[[int], int]) -> bytes:

@@ -13,8 +13,9 @@ import tempfile
 import threading
 import unittest
 import warnings
+from unittest import mock
 
-from lives import HERE, ROOT, Lives, free_port, main
+from lives import HERE, ROOT, Lives, free_port, main, run_group
 
 sys.path.insert(0, str(ROOT / "hooks/python"))
 import torch  # noqa: E402
@@ -92,14 +93,6 @@ class DcpTest(unittest.TestCase):
     def listing(self):
         return json.loads(self.cairn("ls", "--json", self.run_directory))["checkpoints"]
 
-    def ranks(self, count, what):
-        environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(count),
-                       "PYTHONPATH": str(ROOT / "hooks/python")}
-        started = [subprocess.Popen([sys.executable, "-W", "ignore", HERE / "dcp_ranks.py", what, self.folder], env={**environment, "RANK": str(rank)},
-                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in range(count)]
-        said = [process.communicate(timeout=200)[0] for process in started]
-        self.assertEqual([process.returncode for process in started], [0] * count, "\n".join(said))
-
     def save(self, state, **options):
         torch_dcp.save(state, storage_writer=StorageWriter(self.run_directory, **options))
 
@@ -110,8 +103,8 @@ class DcpTest(unittest.TestCase):
     def test_what_four_ranks_save_two_load_in_other_placements_and_cairn_reads(self):
         from dcp_ranks import WAYS, check, whole
 
-        self.ranks(4, "save")
-        self.ranks(2, "load")
+        run_group(self, 4, "dcp_ranks.py", "save", self.folder)
+        run_group(self, 2, "dcp_ranks.py", "load", self.folder)
         self.assertEqual(self.steps(), [(21,), (20,), (1, "first")])
         self.cairn("verify", self.run_directory)
         check({name[len("tensors."):]: tensor for name, tensor in cairn.torch.load(self.run_directory, step="first").items()})
@@ -181,6 +174,8 @@ class DcpTest(unittest.TestCase):
         with self.assertRaisesRegex(torch_dcp.CheckpointException, "no memory left"):
             torch_dcp.save({"x": torch.zeros(2)}, storage_writer=StorageWriter(self.run_directory, step=20), planner=Failing())
         self.assertEqual(self.steps(), [(20,), (10,)])
+        torch_dcp.async_save({"x": torch.zeros(2)}, storage_writer=StorageWriter(self.run_directory)).result(60)  # another thread does not wait for it
+        self.assertEqual(self.steps()[0], (21,))
 
     def test_what_the_path_does_not_name_is_as_it_was_given(self):
         self.run_directory = self.folder / "me@lab" / "run"  # which is not there
@@ -192,29 +187,51 @@ class DcpTest(unittest.TestCase):
         self.assertEqual(self.steps(), [(7, "best"), (4,), (3, "given")])
         self.assertEqual(os.listdir(self.folder), ["me@lab"])
 
-    def test_each_of_two_saves_by_one_writer_commits_its_own_or_nothing(self):
-        inside, go = threading.Event(), threading.Event()
+    def test_a_save_waits_for_the_one_before_and_both_are_there(self):
+        inside, go, planning, order = threading.Event(), threading.Event(), threading.Event(), []
 
         class Slow(StorageWriter):
             def finish(self, metadata, results):
                 inside.set()
                 go.wait(60)
                 super().finish(metadata, results)
+                order.append("first committed")
 
-        class Overtaking(torch_dcp.DefaultSavePlanner):
-            def resolve_data(self, write_item):
-                go.set()
-                concurrent.futures.wait([first], 60)
-                return super().resolve_data(write_item)
+        class Second(torch_dcp.DefaultSavePlanner):
+            def set_up_planner(self, *arguments, **options):
+                super().set_up_planner(*arguments, **options)
+                planning.set()
 
-        with concurrent.futures.ThreadPoolExecutor(1) as thread:
-            writer = Slow(self.run_directory, step=1)
-            first = thread.submit(torch_dcp.save, {"x": torch.zeros(2)}, storage_writer=writer)
+            def create_local_plan(self):
+                order.append("second planned")
+                return super().create_local_plan()
+
+        with concurrent.futures.ThreadPoolExecutor(2) as threads:
+            first = threads.submit(torch_dcp.save, {"x": torch.zeros(2)}, storage_writer=Slow(self.run_directory, step=1))
             self.assertTrue(inside.wait(60))
-            torch_dcp.save({"x": torch.ones(2)}, storage_writer=writer, checkpoint_id=f"{self.run_directory}@2", planner=Overtaking())
-            self.assertIsInstance(first.exception(60), torch_dcp.CheckpointException)
-        self.assertEqual([step for step, *_ in self.steps()], [2])
-        self.assertTrue(torch.equal(self.load({"x": torch.zeros(2)})["x"], torch.ones(2)))
+            second = threads.submit(torch_dcp.save, {"x": torch.ones(2)}, storage_writer=StorageWriter(self.run_directory, step=2), planner=Second())
+            self.assertTrue(planning.wait(60))
+            go.set()
+            first.result(60), second.result(60)
+        self.assertEqual(order, ["first committed", "second planned"])
+        self.assertEqual(self.steps(), [(2,), (1,)])
+        self.assertTrue(torch.equal(self.load({"x": torch.zeros(2)}, "@1")["x"], torch.zeros(2)))
+
+    def test_a_process_saves_and_leaves_the_directory_to_others(self):
+        process = torch_dcp.state_dict_saver.AsyncCheckpointerType.PROCESS
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        self.addCleanup(dist.destroy_process_group)
+        with mock.patch.dict(os.environ, MASTER_ADDR="127.0.0.1"):
+            for step in (1, 2):
+                torch_dcp.async_save({"x": torch.full((2,), float(step)), "step": step}, storage_writer=StorageWriter(self.run_directory, step=step),
+                                     async_checkpointer_type=process).result(120)
+            with self.assertRaisesRegex(torch_dcp.CheckpointException, "z is of torch.complex128"):
+                torch_dcp.async_save({"z": torch.zeros(2, dtype=torch.complex128)}, storage_writer=StorageWriter(self.run_directory, step=3),
+                                     async_checkpointer_type=process).result(120)
+        self.assertEqual(self.steps(), [(2,), (1,)])
+        self.assertEqual(self.load({"x": torch.zeros(2), "step": 0}, "@2")["step"], 2)
+        self.save({"x": torch.zeros(2)})  # by this process, which would be refused if that one had it
+        self.assertEqual(self.steps()[0], (3,))
 
     def test_asynchronous_saves_survive_a_group_that_was_left_and_joined_again(self):
         for step in (1, 2):
@@ -237,6 +254,19 @@ class DcpTest(unittest.TestCase):
                               capture_output=True, text=True, timeout=120)
         self.assertIn("cairn: the last asynchronous save failed: ", done.stderr)
         self.assertIn("z is of torch.complex128", done.stderr)
+
+    def test_a_process_of_multiprocessing_gives_the_directory_back_at_its_end(self):
+        program = ("import multiprocessing, sys\n"
+                   "from cairn.writer import Writer\n"
+                   "def own():\n"
+                   "    Writer(sys.argv[1])\n"
+                   "process = multiprocessing.get_context('fork').Process(target=own)\n"
+                   "process.start()\n"
+                   "process.join()\n"
+                   "Writer(sys.argv[1]).close()")
+        done = subprocess.run([sys.executable, "-c", program, self.run_directory], env={**os.environ, "PYTHONPATH": str(ROOT / "hooks/python")},
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))  # a line tells of the wait for an owner that has died without a word
 
     def test_a_damaged_shard_is_not_loaded(self):
         self.save({"x": torch.arange(1000.)})
@@ -267,4 +297,5 @@ class AttachedTest(Lives):
             self.assertAlmostEqual(group["lr"], rate * (1 + math.cos(math.pi * 3 / 20)) / 2, 12)
 
 
-main()
+if __name__ == "__main__":
+    main()

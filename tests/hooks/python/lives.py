@@ -1,6 +1,8 @@
 """Lives: a Python program run as the ranks of a step, life after life. For tests."""
+import os
 import pathlib
 import socket
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -17,6 +19,16 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def run_group(test, count, program, *arguments):
+    """Ranks of a process group that nobody but they have started, to their end, without srun."""
+    environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(count), "OMP_NUM_THREADS": "1",
+                   "PYTHONPATH": str(ROOT / "hooks/python"), "CAIRN_LIBRARY": str(Lives.build.resolve() / "runtime/libcairn.so")}
+    started = [subprocess.Popen([sys.executable, "-W", "ignore", HERE / program, *map(str, arguments)], env={**environment, "RANK": str(rank)},
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in range(count)]
+    said = [process.communicate(timeout=200)[0] for process in started]
+    test.assertEqual([process.returncode for process in started], [0] * count, "\n".join(said))
 
 
 class Lives(unittest.TestCase):

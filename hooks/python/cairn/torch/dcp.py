@@ -10,13 +10,18 @@ A directory holds all checkpoints of a run, by step. Planners are PyTorch's. Wit
   3. Every rank writes its boxes into files of its own, and returns what the index has to know of them (write_data).
   4. The coordinator commits (finish). A rank that fails leaves an attempt without a manifest: no checkpoint.
 
+A rank's saves of one directory come one after the other: step 1 waits until the one before has ended on this rank.
+
 What is no tensor is stored by a codec (cairn.torch.codec unless another is given), never as pickle: the bytes that PyTorch's planners make and take are
 unpacked and made anew on this side.
 """
 import dataclasses
 import io
+import multiprocessing
 import os
+import sys
 import threading
+import time
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
@@ -24,6 +29,7 @@ from torch.distributed import checkpoint as torch_dcp
 from torch.distributed.checkpoint._nested_dict import flatten_state_dict
 from torch.distributed.checkpoint.metadata import BytesStorageMetadata, ChunkStorageMetadata, Metadata, TensorProperties, TensorStorageMetadata
 from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, WriteItem, WriteItemType
+from torch.distributed.checkpoint.state_dict_saver import _save_state_dict
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
@@ -39,6 +45,7 @@ from cairn.writer import Box, Writer, write_boxes
 _BLOB = "torch.dcp"  # {"values": encoded by name, "planner_data": paths by name}
 _lock = threading.Lock()
 _writers: Dict[str, Writer] = {}  # by directory: owned until the interpreter ends, as the life of a job owns it
+_saving: Dict[str, int] = {}  # by directory: the thread whose save was the last to have its turn; it may have ended, or failed
 
 
 def _writer(directory: str) -> Writer:
@@ -47,6 +54,41 @@ def _writer(directory: str) -> Writer:
         if path not in _writers:
             _writers[path] = Writer(path)
         return _writers[path]
+
+
+def _leave_if_nobody_would(directory: str) -> None:
+    """async_save's own process (AsyncCheckpointerType.PROCESS) is a daemon, which is killed at the end and could not give the directory back then."""
+    if multiprocessing.current_process().daemon:
+        with _lock:
+            _writers.pop(os.path.realpath(directory)).close()
+
+
+def _wait_for_turn(directory: str) -> None:
+    """Until no other thread of this process saves into the directory. DCP calls nothing at the end of a save that failed, so its threads are looked at."""
+    path, me = os.path.realpath(directory), threading.get_ident()
+    with _lock:
+        for ended in [one for one, thread in _saving.items() if thread == me]:
+            del _saving[ended]
+    while True:
+        with _lock:
+            if path not in _saving or not _saves(_saving[path]):
+                _saving[path] = me
+                return
+        time.sleep(0.01)
+
+
+def _saves(thread: int) -> bool:
+    frame = sys._current_frames().get(thread)
+    while frame is not None and frame.f_code is not _save_state_dict.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
+class PlainCodec:
+    """cairn.torch.codec, as an object that can be sent to another process."""
+
+    encode = staticmethod(default_codec.encode)
+    decode = staticmethod(default_codec.decode)
 
 
 def _named(checkpoint_id: Union[str, os.PathLike]) -> Tuple[str, Optional[int], Optional[str]]:
@@ -97,12 +139,12 @@ class StorageWriter(torch_dcp.StorageWriter):
     tag        of the next save: a name that keeps it from being pruned
     keep       None: nothing is pruned. Else as --checkpoint-keep: "last=2,every=5000steps"
     codec      for what is no tensor: has encode(value, where) -> bytes and decode(bytes) -> value
-    `dcp.async_save` works too, on threads. One save at a time for each directory: another one gives up the first, which then raises. Raises, within
-    DCP's CheckpointException, `cairn.Busy` when a job or another process owns the directory, and TypeError naming what cannot be saved.
+    `dcp.async_save` works too, on threads and in a process of its own; there each save needs another StorageWriter. A save of a directory waits for the one
+    before. Raises, within DCP's CheckpointException, `cairn.Busy` when a job or another process owns the directory, and TypeError naming what cannot be saved.
     """
 
     def __init__(self, directory: Union[str, os.PathLike], step: Optional[int] = None, tag: Optional[str] = None, keep: Optional[str] = None,
-                 codec: Any = default_codec):
+                 codec: Any = PlainCodec):
         self._given = (step, tag)
         self.keep, self.codec = keep, codec
         self._begun: Dict[int, _Begun] = {}  # by thread: a save prepares and finishes on the same one, and two may be under way
@@ -117,6 +159,7 @@ class StorageWriter(torch_dcp.StorageWriter):
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         if kwargs.get("use_collectives") is False:
             raise Invalid("use_collectives=False: each rank would commit a checkpoint of its own. Leave it out")
+        _wait_for_turn(self.directory)
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
         for item in plan.items:
@@ -164,6 +207,7 @@ class StorageWriter(torch_dcp.StorageWriter):
             self._given = (None, None)
         if self._named is begun.named:  # else the next save has been named meanwhile
             self._named = (None, None)
+        _leave_if_nobody_would(self.directory)
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: Union[str, os.PathLike]) -> bool:
@@ -214,7 +258,7 @@ class StorageReader(torch_dcp.StorageReader):
     `model.…` and `optim.state.…` are what `torch.distributed.checkpoint.state_dict` calls them, and so are `optim.param_groups.…`.
     """
 
-    def __init__(self, directory: Union[str, os.PathLike], codec: Any = default_codec):
+    def __init__(self, directory: Union[str, os.PathLike], codec: Any = PlainCodec):
         self.codec = codec
         self._checkpoint: Optional[Checkpoint] = None
         self.reset(directory)
