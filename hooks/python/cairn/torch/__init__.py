@@ -16,10 +16,11 @@ the calls of SageMaker's model-parallel library. Started without ``srun --checkp
 import importlib
 
 from cairn.torch.load import load
+from cairn.torch.optim_state import optim_state_dict, optim_state_dict_to_load
 from cairn.torch.run import Run, attach
 from cairn.torch.sampler import ElasticSampler
 
-__all__ = ["ElasticSampler", "Run", "attach", "checkpoint", "dcp", "load"]
+__all__ = ["ElasticSampler", "Run", "attach", "checkpoint", "dcp", "load", "optim_state_dict", "optim_state_dict_to_load"]
 
 
 def __getattr__(name):

@@ -71,26 +71,30 @@ def _tensors(model: nn.Module) -> Iterator[Tuple[str, torch.Tensor]]:
                 yield f"{prefix}.{name}" if prefix else name, buffer
 
 
-def _flat_parts(model: nn.Module) -> Iterator[Tuple[Part, nn.Parameter]]:
-    """The original parameters inside of FSDP1's flat ones, each with the parameter that an optimizer holds: itself, or the flat one."""
+def flat_parameters(model: nn.Module) -> Iterator[Tuple[nn.Module, int, str]]:
+    """The original parameters inside of FSDP1's flat ones: the FSDP module, the parameter's position in its flat parameter, and its name."""
     from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 
     names = {id(module): prefix for prefix, module in model.named_modules()}
     for module in FSDP.fsdp_modules(model) if isinstance(model, nn.Module) else []:
-        flat = module._flat_param
-        if flat is None:
+        if module._flat_param is None:
             continue
         prefix = names.get(id(module), "")
-        for i, (shape, fqn, info) in enumerate(zip(flat._shapes, flat._fqns, flat._shard_param_infos)):
-            name = clean(f"{prefix}.{fqn}" if prefix else fqn)
-            if info.in_shard:
-                start, count, first = info.intra_param_start_idx, info.numel_in_shard, info.offset_in_shard
-            else:
-                start, count, first = 0, 0, 0
-            original = flat._params[i] if flat._params is not None else None
-            if original is not None:  # use_orig_params: a view of this rank's elements alone
-                placement = Placement(tuple(shape), flat=(start, count, 0))
-                yield Part(name, original.dtype, placement, lambda p=original: p.detach()), original
-            else:
-                placement = Placement(tuple(shape), flat=(start, count, first))
-                yield Part(name, flat.dtype, placement, lambda p=flat: p.detach()), flat
+        for i, fqn in enumerate(module._flat_param._fqns):
+            yield module, i, clean(f"{prefix}.{fqn}" if prefix else fqn)
+
+
+def _flat_parts(model: nn.Module) -> Iterator[Tuple[Part, nn.Parameter]]:
+    """The same as parts, each with the parameter that an optimizer holds: itself, or the flat one."""
+    for module, i, name in flat_parameters(model):
+        flat = module._flat_param
+        shape, info = tuple(flat._shapes[i]), flat._shard_param_infos[i]
+        if info.in_shard:
+            start, count, first = info.intra_param_start_idx, info.numel_in_shard, info.offset_in_shard
+        else:
+            start, count, first = 0, 0, 0
+        original = flat._params[i] if flat._params is not None else None
+        if original is not None:  # use_orig_params: a view of this rank's elements alone
+            yield Part(name, original.dtype, Placement(shape, flat=(start, count, 0)), lambda p=original: p.detach()), original
+        else:
+            yield Part(name, flat.dtype, Placement(shape, flat=(start, count, first)), lambda p=flat: p.detach()), flat

@@ -20,18 +20,24 @@ def inner_of(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     return optimizer.optim if type(optimizer).__name__ == "ZeroRedundancyOptimizer" else optimizer
 
 
+def names_in(optimizer: torch.optim.Optimizer, names: Names) -> Names:
+    """`names`, and for the optimizer's parameters that belong to no attached model "group.<i>.<j>"."""
+    out = dict(names)
+    for i, group in enumerate(optimizer.param_groups):
+        for j, parameter in enumerate(group["params"]):
+            out.setdefault(id(parameter), [(f"group.{i}.{j}", place(parameter), parameter)])
+    return out
+
+
 class State:
-    """names: by id of the parameter, from model.parts_of. Parameters that belong to no attached model have the names "group.<i>.<j>"."""
+    """names: by id of the parameter, from model.parts_of."""
 
     def __init__(self, name: str, optimizer: torch.optim.Optimizer, names: Names):
         self.inner = inner_of(optimizer)
         self.name = name
         self.outer = optimizer
         self.spread = self.inner is not optimizer
-        self.names = dict(names)
-        for i, group in enumerate(self.inner.param_groups):
-            for j, parameter in enumerate(group["params"]):
-                self.names.setdefault(id(parameter), [(f"group.{i}.{j}", place(parameter), parameter)])
+        self.names = names_in(self.inner, names)
         self.before = {parameter: dict(state) for parameter, state in self.inner.state.items()}
         self.made = self._make()
         self.spare = {parameter: dict(state) for parameter, state in self.inner.state.items()}
@@ -44,10 +50,11 @@ class State:
         """Has the optimizer make its state; whether that could be done. Those that need a closure (LBFGS) cannot, and are saved as plain values."""
         if isinstance(self.inner, torch.optim.LBFGS):
             return False
-        if all(parameter in self.inner.state or not parameter.requires_grad for parameter in self.parameters()):
-            return True
-        with _harmless(self.inner, list(self.parameters())):
-            type(self.inner).step(self.inner)
+        lacking = [parameter for parameter in self.parameters() if parameter.requires_grad and parameter not in self.inner.state
+                   and parameter.numel() > 0]  # of a DTensor's elements all count
+        if lacking:
+            with _harmless(self.inner, list(self.parameters()), lacking):
+                type(self.inner).step(self.inner)
         return True
 
     def discard(self) -> None:
@@ -134,20 +141,21 @@ class State:
 
 
 @contextlib.contextmanager
-def _harmless(optimizer: torch.optim.Optimizer, parameters) -> Iterator[None]:
-    """Inside, a step changes neither parameters nor gradients, learning rates, hooks or random generators."""
+def _harmless(optimizer: torch.optim.Optimizer, parameters, lacking) -> Iterator[None]:
+    """Inside, a step makes the state of those that lack it, and changes no other, nor parameters, gradients, learning rates, hooks or random generators."""
     hooks = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
     kept_hooks = {name: getattr(optimizer, name) for name in hooks if hasattr(optimizer, name)}
     grads = [parameter.grad for parameter in parameters]
     rates = [group["lr"] for group in optimizer.param_groups if "lr" in group]
-    values = [parameter.detach().clone() for parameter in parameters]
+    values = [parameter.detach().clone() for parameter in lacking]
     generator = torch.get_rng_state()
     try:
         for name in kept_hooks:
             setattr(optimizer, name, collections.OrderedDict())
         for parameter in parameters:
-            if parameter.requires_grad:
-                parameter.grad = torch.zeros_like(parameter)
+            parameter.grad = None
+        for parameter in lacking:
+            parameter.grad = torch.zeros_like(parameter)
         for group in optimizer.param_groups:
             if "lr" in group:
                 group["lr"] = torch.zeros_like(group["lr"]) if isinstance(group["lr"], torch.Tensor) else 0.0
@@ -157,8 +165,9 @@ def _harmless(optimizer: torch.optim.Optimizer, parameters) -> Iterator[None]:
         for name, kept in kept_hooks.items():
             setattr(optimizer, name, kept)
         with torch.no_grad():
-            for parameter, grad, value in zip(parameters, grads, values):
+            for parameter, grad in zip(parameters, grads):
                 parameter.grad = grad
+            for parameter, value in zip(lacking, values):
                 parameter.copy_(value)
         for group, rate in zip((g for g in optimizer.param_groups if "lr" in g), rates):
             group["lr"] = rate
