@@ -19,15 +19,20 @@ constexpr uint32_t kNone = UINT32_MAX;
 
 bool Has(const Ranks& ranks, uint32_t rank) { return std::binary_search(ranks.begin(), ranks.end(), rank); }
 
-// Rule 5: to whom `self`, a member or the reader, sends what `reader` read for `members`.
-std::vector<uint32_t> NextHops(const Ranks& members, uint32_t reader, uint32_t self) {
+// Rule 5: from whom `self`, a member or the reader, gets what `reader` read for `members`, and to whom it sends it.
+struct Hops {
+  uint32_t from;
+  std::vector<uint32_t> to;
+};
+
+Hops HopsOf(const Ranks& members, uint32_t reader, uint32_t self) {
   const auto behind = std::upper_bound(members.begin(), members.end(), reader);
   const size_t first = static_cast<size_t>(behind - members.begin());  // where the ring begins
   const size_t count = members.size() - (Has(members, reader) ? 1 : 0);
   const auto at = [&](size_t position) { return members[(first + position) % members.size()]; };
-  std::vector<uint32_t> hops;
+  Hops hops{reader, {}};
   const auto send = [&](size_t position) {
-    if (position < count) hops.push_back(at(position));
+    if (position < count) hops.to.push_back(at(position));
   };
   if (self == reader) {
     send(0);
@@ -36,9 +41,13 @@ std::vector<uint32_t> NextHops(const Ranks& members, uint32_t reader, uint32_t s
   const auto own = std::lower_bound(members.begin(), members.end(), self) - members.begin();
   const size_t position = (static_cast<size_t>(own) + members.size() - first) % members.size();
   constexpr size_t kChain = ExchangePlan::kChain;
+  const size_t chain = position / kChain;
   if (position % kChain == 0) {  // these have the longer way before them
-    send((2 * (position / kChain) + 1) * kChain);
-    send((2 * (position / kChain) + 2) * kChain);
+    if (chain > 0) hops.from = at((chain - 1) / 2 * kChain);
+    send((2 * chain + 1) * kChain);
+    send((2 * chain + 2) * kChain);
+  } else {
+    hops.from = at(position - 1);
   }
   if ((position + 1) % kChain != 0) send(position + 1);
   return hops;
@@ -313,7 +322,8 @@ class Planner {
     if (reader == rank_) return AddRead(file, block, entries, groups, needed);
     for (const Group& group : groups) {
       if (!Has(group.ranks, rank_)) continue;
-      ExchangePlan::Receipt receipt{file, block, reader, {}, 0, NextHops(group.ranks, reader, rank_)};
+      Hops hops = HopsOf(group.ranks, reader, rank_);
+      ExchangePlan::Receipt receipt{file, block, reader, hops.from, {}, 0, std::move(hops.to)};
       receipt.regions = Regions(entries, group.entries, &receipt.bytes);
       plan_.receipts.push_back(std::move(receipt));
     }
@@ -339,7 +349,7 @@ class Planner {
       const bool own = Has(group.ranks, rank_);
       uint64_t bytes = 0;
       std::vector<uint32_t> regions = Regions(entries, group.entries, &bytes);
-      std::vector<uint32_t> to = NextHops(group.ranks, rank_, rank_);
+      std::vector<uint32_t> to = HopsOf(group.ranks, rank_, rank_).to;
       if (own) read.own = regions;
       if (!to.empty()) read.handovers.push_back({std::move(regions), bytes, std::move(to)});
     }

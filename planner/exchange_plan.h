@@ -47,6 +47,7 @@ struct ExchangePlan {
     uint32_t file = 0;
     uint64_t block = 0;
     uint32_t reader = 0;
+    uint32_t from = 0;              // who sends it: the reader, or who passes it on
     std::vector<uint32_t> regions;  // all of them this rank's own
     uint64_t bytes = 0;
     std::vector<uint32_t> to;  // to be passed on, as it is

@@ -95,6 +95,17 @@ std::vector<int64_t> ToSteps(const Resolved& steps) {
   return out;
 }
 
+ExchangeBy ToExchange(const cairn_value& value) {
+  switch (value.kind) {
+    case CAIRN_VALUE_TCP:
+      return ExchangeBy::kTcp;
+    case CAIRN_VALUE_MPI:
+      return ExchangeBy::kMpi;
+    default:
+      return ExchangeBy::kAuto;
+  }
+}
+
 Writer ToWriter(const cairn_value& value) {
   switch (value.kind) {
     case CAIRN_VALUE_IO_URING:
@@ -213,6 +224,7 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.boundary_wait = Nanoseconds(value(kSetting_boundary_wait).number);
   settings.save_timeout = Nanoseconds(value(kSetting_save_timeout).number);
   settings.open_within = Nanoseconds(value(kSetting_open_within).number);
+  settings.exchange = ToExchange(value(kSetting_exchange));
   settings.writer = ToWriter(value(kSetting_writer));
   settings.drain_limit = static_cast<uint64_t>(value(kSetting_drain_limit).number);
   if (value(kSetting_s3_endpoint).kind == CAIRN_VALUE_TEXT)

@@ -52,6 +52,7 @@ std::string_view TriggerName(Trigger trigger);  // "preempt", …
 enum Match : uint32_t { kMatchStrict = 0, kAllowMissing = 1, kAllowExtra = 2 };  // bits of Settings::match
 enum class Resume { kAuto, kNever, kRequire, kStep };
 enum class S3Style { kAuto, kPath, kVirtual };
+enum class ExchangeBy { kAuto, kTcp, kMpi };
 enum class After { kAuto, kRequeue, kWait, kExit };
 
 // One rule of --checkpoint-keep (runtime/settings_value.h); a checkpoint is kept when any of them keeps it.
@@ -98,6 +99,7 @@ struct Settings {
   int strikes = 3;
   Nanoseconds mtbf{};
   int signal = 0;  // 0 = none
+  ExchangeBy exchange = ExchangeBy::kAuto;
   Writer writer = Writer::kAuto;
   uint64_t drain_limit = 0;  // bytes per second and node; 0 = none
   Nanoseconds boundary_wait{};

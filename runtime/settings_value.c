@@ -39,6 +39,7 @@ static const char* const kForms[] = {
         "none, USR1, USR2, HUP, ALRM, URG, WINCH, XCPU or PWR, or a number of these or of a "
         "real-time signal",
     [CAIRN_TYPE_ATTACH] = "torch or none",
+    [CAIRN_TYPE_EXCHANGE] = "auto, tcp or mpi",
     [CAIRN_TYPE_WRITER] = "auto, io_uring or pwrite",
     [CAIRN_TYPE_STYLE] = "auto, path or virtual",
     [CAIRN_TYPE_RATE] = "none or bytes a second, for example 500MB/s or 1.5GiB/s (kB, MB, GB, KiB, MiB, GiB)",
@@ -353,6 +354,11 @@ static int ParseByType(enum cairn_setting_type type, const char* value, struct c
     case CAIRN_TYPE_ATTACH:
       if (Is(value, "none")) return Set(out, CAIRN_VALUE_NONE, 0);
       return Is(value, "torch") ? Set(out, CAIRN_VALUE_TEXT, 0) : -1;
+    case CAIRN_TYPE_EXCHANGE:
+      if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
+      if (Is(value, "tcp")) return Set(out, CAIRN_VALUE_TCP, 0);
+      if (Is(value, "mpi")) return Set(out, CAIRN_VALUE_MPI, 0);
+      return -1;
     case CAIRN_TYPE_WRITER:
       if (Is(value, "auto")) return Set(out, CAIRN_VALUE_AUTO, 0);
       if (Is(value, "io_uring")) return Set(out, CAIRN_VALUE_IO_URING, 0);

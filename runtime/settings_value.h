@@ -24,6 +24,7 @@
  *   SIGNAL    none | a name with or without SIG | its number. Only signals whose meaning is a program's own:
  *             USR1, USR2, HUP, ALRM, URG, WINCH, XCPU, PWR, and real-time ones by number
  *   ATTACH    torch | none
+ *   EXCHANGE  auto | tcp | mpi
  *   WRITER    auto | io_uring | pwrite
  *   STYLE     auto | path | virtual
  *   RATE      none | <number>{kB,MB,GB,KiB,MiB,GiB}/s above 0, with or without a fraction
@@ -64,6 +65,7 @@ enum cairn_setting_type {
   CAIRN_TYPE_FILES,
   CAIRN_TYPE_SIGNAL,
   CAIRN_TYPE_ATTACH,
+  CAIRN_TYPE_EXCHANGE,
   CAIRN_TYPE_WRITER,
   CAIRN_TYPE_STYLE,
   CAIRN_TYPE_RATE,
@@ -96,6 +98,8 @@ enum cairn_value_kind {
   CAIRN_VALUE_REQUIRE,
   CAIRN_VALUE_REQUEUE,
   CAIRN_VALUE_WAIT,
+  CAIRN_VALUE_TCP,
+  CAIRN_VALUE_MPI,
   CAIRN_VALUE_IO_URING,
   CAIRN_VALUE_PWRITE,
   CAIRN_VALUE_PATH_STYLE,

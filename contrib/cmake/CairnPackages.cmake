@@ -1,6 +1,6 @@
 # `cpack` in a build whose CMAKE_INSTALL_PREFIX is /usr (the preset `package`) makes these packages, as .deb, or as .rpm with `-G RPM`:
 #
-#     cairn                what jobs need: libcairn.so, libcairn_cuda.so, the shim, the command   on every node
+#     cairn                what jobs need: libcairn.so, libcairn_cuda.so, libcairn_mpi.so, the shim, the command   on every node
 #     slurm-plugin-cairn   the SPANK plugin, for the Slurm that the release of the packages names: no other loads it
 #     libcairn-dev         headers, pkg-config and CMake files (cairn-devel)         where programs are built
 #     python3-cairn        the Python package

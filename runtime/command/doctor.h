@@ -54,7 +54,7 @@ std::vector<Check> CheckSlurm(const SlurmFacts& slurm);
 std::vector<Check> CheckPlugin(const SlurmFacts& slurm, const std::string& stack,
                                const std::optional<PluginLine>& plugin);
 
-// libcairn.so, the preload shim, and that a program that starts under the shim stays as it is.
+// libcairn.so, the preload shim, that a program that starts under the shim stays as it is, and for which MPI there is a library.
 std::vector<Check> CheckLibraries(const std::string& libdir);
 
 // Tries everything that a save does in `dir`, or in its nearest parent that exists.

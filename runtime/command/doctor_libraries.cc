@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "cairn/cairn.h"
+#include "cairn/cairn_carrier.h"
 #include "runtime/command/doctor.h"
 #include "runtime/slurm/run_now.h"
 
@@ -52,6 +53,23 @@ Check CheckPreload(const std::string& shim) {
   return {"preload", Finding::kGood, shim + " is loaded and leaves unprotected programs as they are", ""};
 }
 
+// Programs without MPI need none, and those with another one go without.
+Check CheckMpi(const std::string& path) {
+  if (!fs::exists(path))
+    return {"mpi", Finding::kGood, "no " + path + ": the ranks of a restore hand on over TCP what they read",
+            ""};
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const auto get =
+      handle == nullptr ? nullptr : reinterpret_cast<cairn_carrier_get_fn*>(dlsym(handle, CAIRN_CARRIER_GET));
+  const cairn_carrier_v1* const carrier = get == nullptr ? nullptr : get(1);
+  if (carrier == nullptr) {
+    return {"mpi", Finding::kWarning,
+            path + " cannot be used" + (handle == nullptr ? std::string(": ") + dlerror() : ""),
+            "install command, plugin and libraries of one version"};
+  }
+  return {"mpi", Finding::kGood, path + ", for programs with the binary interface of " + carrier->family, ""};
+}
+
 }  // namespace
 
 std::string LibraryDirectory(const std::optional<PluginLine>& plugin) {
@@ -66,7 +84,8 @@ std::string LibraryDirectory(const std::optional<PluginLine>& plugin) {
 }
 
 std::vector<Check> CheckLibraries(const std::string& libdir) {
-  return {CheckLibrary(libdir + "/libcairn.so"), CheckPreload(libdir + "/cairn/libcairn_preload.so")};
+  return {CheckLibrary(libdir + "/libcairn.so"), CheckPreload(libdir + "/cairn/libcairn_preload.so"),
+          CheckMpi(libdir + "/cairn/libcairn_mpi.so")};
 }
 
 }  // namespace cairn

@@ -14,8 +14,8 @@
 #include "runtime/bulk/sender.h"
 #include "runtime/restore/arena.h"
 #include "runtime/restore/block_reader.h"
+#include "runtime/restore/parcels.h"
 #include "runtime/restore/placement.h"
-#include "runtime/restore/stream_copy.h"
 
 namespace cairn {
 namespace {
@@ -43,6 +43,7 @@ class Exchange {
       : plan_(plan),
         files_(files),
         place_(plan, destinations, options.direct_run_bytes),
+        parcels_(plan, place_),
         links_(links),
         options_(options),
         rank_(static_cast<uint32_t>(links.self.rank)),
@@ -50,7 +51,8 @@ class Exchange {
 
   Result<LoadStats> Run() {
     const auto start = Clock::now();
-    CAIRN_RETURN_IF_ERROR(Check());
+    CAIRN_RETURN_IF_ERROR(parcels_.Check(files_));
+    CAIRN_RETURN_IF_ERROR(place_.Check());
     CAIRN_RETURN_IF_ERROR(place_.Open());
     const Status done = Carry();
     if (!done.ok())
@@ -86,19 +88,6 @@ class Exchange {
     CAIRN_RETURN_IF_ERROR(OpenLanes());
     CAIRN_RETURN_IF_ERROR(ReadAll());
     return AwaitReceipts();
-  }
-
-  // That everything in the plan is there.
-  Status Check() const {
-    for (size_t r = 0; r < plan_.regions.size(); ++r) {
-      if (plan_.regions[r].file >= files_.size())
-        return {Code::kInternal, "the exchange plan reads file " + std::to_string(plan_.regions[r].file) +
-                                     " of " + std::to_string(files_.size())};
-      if (plan_.regions[r].end() > files_[plan_.regions[r].file].size_bytes)
-        return {Code::kInternal,
-                "the exchange plan reads behind the end of " + files_[plan_.regions[r].file].path};
-    }
-    return place_.Check();
   }
 
   // ---- lanes ----
@@ -188,7 +177,6 @@ class Exchange {
     const std::vector<const ExchangePlan::Read*> reads = InOrder();
     for (size_t i = 0; i < reads.size(); ++i) {
       const ExchangePlan::Read& read = *reads[i];
-      if (read.file >= files_.size()) return {Code::kInternal, "the exchange plan reads an unknown file"};
       if (i == 0 || reads[i - 1]->file != read.file) {
         reader.emplace(files_[read.file], options_, stats_);
         std::vector<uint64_t> blocks;
@@ -208,11 +196,11 @@ class Exchange {
           reader->ReadBlock(read.block, share ? arena_->At(place) : buffer.room(), direct.diversions));
       for (const ExchangePlan::Handover& handover : read.handovers) {
         Parcel parcel;
-        if (share && WhereItLies(handover, read.block, block)) parcel = {{}, {}, &*arena_, place};
-        CAIRN_ASSIGN_OR_RETURN(parcel.bytes, Pack(handover, read.block, direct, block));
+        if (share && parcels_.WhereItLies(handover, read.block, block)) parcel = {{}, {}, &*arena_, place};
+        parcel.bytes = parcels_.Pack(handover, read.block, direct, block, &parcel_);
         CAIRN_RETURN_IF_ERROR(SendOn(handover.to, {read.file, read.block, rank_}, parcel));
       }
-      CAIRN_RETURN_IF_ERROR(CopyOwn(read, direct, block));
+      CAIRN_RETURN_IF_ERROR(parcels_.FillOwn(read, direct, block));
       if (share) arena_->Drop(place);
     }
     return OkStatus();
@@ -248,52 +236,6 @@ class Exchange {
       }
     }
     return false;
-  }
-
-  Status CopyOwn(const ExchangePlan::Read& read, const Placement::Direct& direct,
-                 std::span<const std::byte> block) {
-    for (const uint32_t number : read.own) {
-      if (std::binary_search(direct.regions.begin(), direct.regions.end(), number)) continue;
-      const FileRegion& region = plan_.regions[number];
-      CAIRN_RETURN_IF_ERROR(place_.Fill(number, region.stride, block.data(), OriginIn(read.block, region),
-                                        Stretch(region, read.block)));
-    }
-    return OkStatus();
-  }
-
-  Result<std::span<const std::byte>> Pack(const ExchangePlan::Handover& handover, uint64_t number,
-                                          const Placement::Direct& direct, std::span<const std::byte> block) {
-    if (std::binary_search(direct.regions.begin(), direct.regions.end(), handover.regions[0]))
-      return std::span<const std::byte>(place_.PlaceOf(handover.regions[0], number));
-    if (const auto parcel = WhereItLies(handover, number, block)) return *parcel;
-    parcel_.resize(std::max<size_t>(parcel_.size(), handover.bytes));
-    uint64_t at = 0;
-    for (const uint32_t r : handover.regions) {
-      const FileRegion& region = plan_.regions[r];
-      const Stretch stretch(region, number);
-      const Dims dense = DenseStrides(region.box.extent, region.element_bytes);
-      CopyPart(StridedCopy::Make(region.box.extent, region.element_bytes, region.stride, dense), block.data(),
-               OriginIn(number, region), parcel_.data(),
-               static_cast<int64_t>(at) - static_cast<int64_t>(stretch.begin), stretch.begin, stretch.end);
-      at += stretch.bytes();
-    }
-    return std::span<const std::byte>(parcel_).first(at);
-  }
-
-  // The parcel in the block, when all its bytes lie there one after the other.
-  std::optional<std::span<const std::byte>> WhereItLies(const ExchangePlan::Handover& handover,
-                                                        uint64_t number,
-                                                        std::span<const std::byte> block) const {
-    int64_t begin = 0, end = 0;
-    for (const uint32_t r : handover.regions) {
-      const FileRegion& region = plan_.regions[r];
-      const Stretch stretch(region, number);
-      const int64_t at = OriginIn(number, region) + static_cast<int64_t>(stretch.begin);
-      if (region.end() - region.offset != region.bytes() || (end > 0 && at != end)) return std::nullopt;
-      if (end == 0) begin = at;
-      end = at + static_cast<int64_t>(stretch.bytes());
-    }
-    return block.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
   }
 
   // ---- receiving: the receivers' threads ----
@@ -351,17 +293,8 @@ class Exchange {
     }
     CAIRN_RETURN_IF_ERROR(
         SendOn(receipt->to, subject.ids, parcel));  // before it is copied: others wait for it
-    if (PlaceOf(*receipt).data() != parcel.bytes.data()) {
-      uint64_t at = 0;
-      for (const uint32_t number : receipt->regions) {
-        const FileRegion& region = plan_.regions[number];
-        const Stretch stretch(region, receipt->block);
-        CAIRN_RETURN_IF_ERROR(
-            place_.Fill(number, DenseStrides(region.box.extent, region.element_bytes), parcel.bytes.data(),
-                        static_cast<int64_t>(at) - static_cast<int64_t>(stretch.begin), stretch));
-        at += stretch.bytes();
-      }
-    }
+    if (PlaceOf(*receipt).data() != parcel.bytes.data())
+      CAIRN_RETURN_IF_ERROR(parcels_.Fill(*receipt, parcel.bytes));
     {
       std::lock_guard lock(mutex_);
       ++done_;
@@ -380,6 +313,7 @@ class Exchange {
   const ExchangePlan& plan_;
   const std::vector<SourceFile>& files_;
   Placement place_;
+  const Parcels parcels_;
   const ExchangeLinks& links_;
   const LoadOptions& options_;
   const uint32_t rank_;

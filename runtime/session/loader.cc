@@ -187,15 +187,16 @@ Result<Index> ReadIndex(const Order& order, const Order& foreign) {
 
 Result<LoadStats> LoadShare(const Order& order, const Order& foreign, const NearCopies& near,
                             const State& state, Items& items, std::optional<PlannedLoad> planned,
-                            const ExchangeLinks& links) {
+                            const ExchangeLinks& links, CarriedRound* carried) {
   CAIRN_ASSIGN_OR_RETURN(const Index index, ReadIndex(order, foreign));
   const auto rank = static_cast<uint32_t>(links.self.rank);
   CAIRN_ASSIGN_OR_RETURN(Loading loading, FindArrays(order, index.saved, state, items, planned, rank));
   CAIRN_ASSIGN_OR_RETURN(const SavedIndex saved, SavedIndex::Make(index.saved));
-  const Layout own = order.exchange ? Layout() : OnlyRank(loading.layout, rank);
-  const LayoutIndex wanted(order.exchange ? loading.layout : own);
+  const bool exchange = order.way != Order::kAlone;
+  const Layout own = exchange ? Layout() : OnlyRank(loading.layout, rank);
+  const LayoutIndex wanted(exchange ? loading.layout : own);
   ExchangeInput input{saved, wanted, loading.saved_array};
-  if (order.exchange) input.readers = ReadersOf(index.files, near.nodes);
+  if (exchange) input.readers = ReadersOf(index.files, near.nodes);
   CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange(input, rank));
   std::optional<std::vector<Destination>> resolved;
   if (planned) {
@@ -204,9 +205,10 @@ Result<LoadStats> LoadShare(const Order& order, const Order& foreign, const Near
   }
   CAIRN_ASSIGN_OR_RETURN(const std::vector<Destination> destinations,
                          FindDestinations(plan, loading, items, resolved));
-  CAIRN_ASSIGN_OR_RETURN(
-      const LoadStats stats,
-      ExecuteExchange(plan, FilesOf(order, foreign, near, index.files), destinations, links));
+  const std::vector<SourceFile> files = FilesOf(order, foreign, near, index.files);
+  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, carried != nullptr
+                                                    ? ExecuteCarried(plan, files, destinations, *carried)
+                                                    : ExecuteExchange(plan, files, destinations, links));
   for (TableLoad& table : loading.tables) CAIRN_RETURN_IF_ERROR(table.Finish(links));
   return stats;
 }

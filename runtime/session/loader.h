@@ -10,6 +10,7 @@
 
 #include "planner/layout.h"
 #include "runtime/formats/index.h"
+#include "runtime/restore/carried_exchange.h"
 #include "runtime/restore/exchange.h"
 #include "runtime/session/items.h"
 #include "runtime/session/load_planner.h"
@@ -36,12 +37,13 @@ Result<Index> ReadIndex(const Order& order, const Order& foreign);
 // `order`, `foreign`: which checkpoint, and whether the members share the reading. `state`: what all members registered; `items`: what this one did, of which
 // tables get the rows that they are due, and more room if they need it. `planned`: where the order has a plan of the program's load planner, whose
 // Commit is left to the caller; else nothing.
+// `carried`: what is handed on goes over its carrier; nullptr: over sockets, by `links`, as do the rows of tables in any case.
 // Blocks of `near` copies are read in the place of the checkpoint's own where they hold what its checksums say. Of the arrays, those are loaded
 // that `order.differences` does not say otherwise of; that the index lacks one, or has it with another type or shape, is kMismatch. Errors else
 // as ExecuteExchange. After an error the memory may be partly written. Blocking; the application's thread.
 Result<LoadStats> LoadShare(const Order& order, const Order& foreign, const NearCopies& near,
                             const State& state, Items& items, std::optional<PlannedLoad> planned,
-                            const ExchangeLinks& links);
+                            const ExchangeLinks& links, CarriedRound* carried);
 
 }  // namespace cairn
 

@@ -108,10 +108,11 @@ json ToJson(const Inventory& m) {
                      s.id.rank, s.id.world_size, s.run_id, s.stamp.label, s.stamp.count, s.stamp.final,
                      s.images, s.has_layout});
   }
-  return {{"node", m.node}, {"slots", std::move(slots)}};
+  return {{"node", m.node}, {"mpi", FromStatus(m.mpi)}, {"slots", std::move(slots)}};
 }
 void FromJson(const json& in, Inventory& m) {
   m.node = in.at("node").get<std::string>();
+  m.mpi = ToStatus(in.at("mpi"));
   for (const json& s : in.at("slots")) {
     LeftSlot& slot = m.slots.emplace_back();
     slot.folder = s.at(0).get<std::string>();
@@ -143,7 +144,7 @@ json ToJson(const Order& m) {
           {"blobs", FromBlobs(m.blobs)},
           {"run", m.run_id},
           {"round", m.round},
-          {"exchange", m.exchange},
+          {"way", m.way},
           {"sources", std::move(sources)},
           {"near", std::move(near)},
           {"files", m.files},
@@ -176,7 +177,7 @@ void FromJson(const json& in, Order& m) {
   m.wards = in.at("wards").get<std::vector<uint32_t>>();
   m.index_hash = ToHash(in.at("index"));
   m.round = in.at("round").get<uint32_t>();
-  m.exchange = in.at("exchange").get<bool>();
+  m.way = ToKind(in.at("way"), Order::kMpi);
   m.blobs = ToBlobs(in.at("blobs"));
   m.merged_blobs = ToMerged(in.at("merged"));
   for (const json& d : in.at("differences")) {

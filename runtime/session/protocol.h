@@ -42,10 +42,11 @@ struct Opened {
   std::string claim;   // of this life, whether it has an epoch or not (Identity::claim)
 };
 
-// What a member found on its node, before it shares its items.
+// What a member found on its node and in its process, before it shares its items.
 struct Inventory {
   static constexpr uint16_t kType = kInventoryMessage;
   std::string node;
+  Status mpi;                   // whether it can hand on over MPI what it reads: as OfferMpi
   std::vector<LeftSlot> slots;  // of dead ranks; from one member per node
 };
 
@@ -73,6 +74,7 @@ struct Order {
     kPlan,  // the program has a load planner: report a plan for the checkpoint `path`, which differs by `differences` if nobody changes it
     kPlanAll,  // `plans` are those of all members: report them as this member's planner changes them
     kWanted,  // the program has a load planner: `state` is the layout that all want: keep it; nothing is reported
+    kConnect,  // make a carrier over MPI for what is handed on in kLoad, then report
     kLoad,     // load the checkpoint `path`, of which `sources` lie on this node too; then report an Outcome
     kCommit,   // all have loaded: have the program's load planner commit what it has resolved, then report
     kAbandon,  // some rank has failed in `round`: end it; who is still at it reports an Outcome all the same
@@ -96,8 +98,13 @@ struct Order {
   int partner = -1;             // kPrepare: who keeps a copy of this rank's snapshots; −1 = nobody
   std::vector<uint32_t> wards;  // kPrepare: the ranks whose partner this one is
   Hash128 index_hash;
-  uint32_t round = 0;    // counts what the leader asks of all in a restore
-  bool exchange = true;  // kLoad; false: each rank reads all that it needs, and hands nothing on
+  uint32_t round = 0;  // counts what the leader asks of all in a restore
+  enum Way : uint8_t {
+    kAlone,    // each rank reads all that it needs, and hands nothing on
+    kSockets,  // each block is read by one rank, and handed on
+    kMpi,      // the same over the carrier of kConnect
+  };
+  Way way = kSockets;                        // kLoad
   std::map<std::string, std::string> blobs;  // this member's own bytes, by name
   std::vector<ItemDifference>
       differences;  // kLoad; items that are not named are loaded from those of their names

@@ -8,6 +8,7 @@
 #include "runtime/catalog/marks.h"
 #include "runtime/catalog/retention.h"
 #include "runtime/interop/foreign.h"
+#include "runtime/session/exchange_way.h"
 #include "runtime/session/save_preparation.h"
 #include "runtime/session/starting_point.h"
 #include "runtime/session/strikes.h"
@@ -356,6 +357,26 @@ Result<JoinedPlans> RestoreLeader::Plan(const LoadedCheckpoint& checkpoint,
   return JoinPlans(plans, checkpoint.index.saved.arrays, state_);
 }
 
+Order::Way RestoreLeader::Connect() {
+  if (way_) return *way_;
+  const ExchangeWay choice = ChooseWay(boot_.settings.exchange, inventories_);
+  way_ = choice.way;
+  std::string why_not = choice.why_not_mpi;
+  if (*way_ == Order::kMpi) {
+    const Status connected =
+        members_.Ask([](int) { return Order{.kind = Order::kConnect}; }, kLoadBound).status();
+    if (!connected.ok()) {
+      way_ = Order::kSockets;
+      why_not = connected.message();
+    }
+  }
+  if (!why_not.empty()) {
+    const std::string line = "the ranks hand each other what they read by sockets, not over MPI: " + why_not;
+    choice.asked_for_it ? log_.Warn("--checkpoint-exchange=mpi cannot be had: ", line) : log_.Info(line);
+  }
+  return *way_;
+}
+
 // Has all members load `checkpoint`. Worst of their outcomes: a mismatch or a fault that proves nothing stops; damage falls back.
 Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std::string& title,
                                    const MatchOptions& match) {
@@ -384,6 +405,7 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std
   Order load{.kind = Order::kLoad,
              .path = checkpoint.path,
              .index_hash = checkpoint.manifest.index_hash,
+             .way = Connect(),
              .differences = std::move(matching.differences)};
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> plans, EncodePlans(planned.plans));
   Order wanted{.kind = Order::kWanted};
@@ -436,7 +458,7 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std
   if (outcomes.status().code() == Code::kUnavailable) {
     log_.Warn("the ranks cannot hand data to each other (", outcomes.status().message(),
               "); each reads all that it needs instead");
-    load.exchange = false;
+    load.way = way_.emplace(Order::kAlone);
     outcomes = members_.Ask(order_for, kLoadBound);
   }
   Status worst = outcomes.status();
@@ -457,8 +479,9 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std
   log_.Info("resumed at step ", checkpoint.manifest.step, " from ", checkpoint.name, ": ",
             FormatBytes(cost_.read_bytes), " read",
             cost_.near_bytes > 0 ? " (" + FormatBytes(cost_.near_bytes) + " in the memory of the nodes)" : "",
-            load.exchange ? " for " + FormatBytes(cost_.needed_bytes) + " of state" : "", " in ",
-            FormatDuration(cost_.time), RanksThenAndNow(checkpoint.manifest.world_size, boot_.world_size));
+            load.way != Order::kAlone ? " for " + FormatBytes(cost_.needed_bytes) + " of state" : "",
+            load.way == Order::kMpi ? " over MPI in " : " in ", FormatDuration(cost_.time),
+            RanksThenAndNow(checkpoint.manifest.world_size, boot_.world_size));
   if (!matching.noted.empty()) {
     log_.Info("checkpoint and program differ, which --checkpoint-match or the program allows:",
               Joined(matching.noted));

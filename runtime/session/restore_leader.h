@@ -54,6 +54,7 @@ class RestoreLeader {
   std::vector<LocalHolder> HeldOfCheckpoint(const LoadedCheckpoint& checkpoint) const;
   Result<Order> Offer(const LoadedCheckpoint& checkpoint, const std::string& title,
                       const MatchOptions& match);
+  Order::Way Connect();  // once: how all hand on what they read
   // What all members have planned for it, `differences` being what differs if nobody changes anything.
   Result<JoinedPlans> Plan(const LoadedCheckpoint& checkpoint, std::vector<ItemDifference> differences);
   // Before what `load` says is loaded from the checkpoint of this title: whether all that it does not restore is still as the program made it.
@@ -71,6 +72,7 @@ class RestoreLeader {
   Index index_;                         // of every save of it, but for the files' roots
   std::set<std::string> touched_;  // items that a checkpoint was loaded into, which may have been damaged
   std::optional<Rescued> rescued_;
+  std::optional<Order::Way> way_;
   std::string loaded_;  // the checkpoint that all have loaded; "" = none
   // What that took; zeros for a fresh start.
   struct Cost {

@@ -26,6 +26,9 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
                                        const std::function<void(const MatchOptions& match)>& lead) {
   opened_ = opened;
   Inventory inventory{.node = boot_.node};
+  inventory.mpi = boot_.settings.exchange == ExchangeBy::kTcp
+                      ? Status(Code::kNotFound, "it is told to use TCP")
+                      : OfferMpi(boot_.rank, boot_.world_size);
   if (boot_.first_on_node) {
     if (const auto leftovers = Leftovers::Open(Tier()); leftovers.ok()) inventory.slots = leftovers->List();
   }
@@ -33,6 +36,12 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
   links_.send(kShareMessage, EncodeShare(items_));
   match_.planner = planner_calls_.has_value();
   lead(match_);
+  auto report = Follow();
+  carrier_.reset();  // MPI may be finalised when this returns
+  return report;
+}
+
+Result<cairn_report> RestoreShare::Follow() {
   for (;;) {
     CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter, links_.mailbox->Take(kOrderMessage, 0, kOrderBound));
     CAIRN_ASSIGN_OR_RETURN(const Order order, DecodeSessionMessage<Order>(letter.payload));
@@ -76,8 +85,15 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
       CountItems(&report);
       return report;
     }
-    links_.send(Outcome::kType, EncodeSessionMessage(Answer(order)));
+    reported_ = false;
+    const Outcome outcome = Answer(order);
+    if (!reported_) Report(outcome);
   }
+}
+
+void RestoreShare::Report(const Outcome& outcome) {
+  reported_ = true;
+  links_.send(Outcome::kType, EncodeSessionMessage(outcome));
 }
 
 // An answer, whatever comes: the others wait for it. The program's load planner throws nothing if it keeps its word, but needs memory.
@@ -163,6 +179,8 @@ Status RestoreShare::Obey(const Order& order, Outcome* outcome) {
       return Plan(order, outcome);
     case Order::kPlanAll:
       return PlanForAll(order, outcome);
+    case Order::kConnect:
+      return Connect();
     case Order::kLoad:
       return Load(order, outcome);
     case Order::kCommit:
@@ -261,8 +279,31 @@ Status RestoreShare::PlanForAll(const Order& order, Outcome* outcome) {
   return OkStatus();
 }
 
+Result<std::shared_ptr<Breaker>> RestoreShare::Life() {
+  const std::lock_guard lock(mutex_);
+  CAIRN_RETURN_IF_ERROR(transfers_over_);
+  if (!life_) {
+    CAIRN_ASSIGN_OR_RETURN(life_, Breaker::Make());
+  }
+  return life_;
+}
+
+Status RestoreShare::Connect() {
+  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> life, Life());
+  CAIRN_ASSIGN_OR_RETURN(carrier_, MpiCarrier::Connect(*life));
+  return OkStatus();
+}
+
 // Arrays, then this member's blobs.
 Status RestoreShare::Load(const Order& order, Outcome* outcome) {
+  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> life, Life());
+  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> round, Breaker::MakePart(life));
+  std::optional<CarriedRound> carried;
+  if (order.way == Order::kMpi) {
+    if (!carrier_) return {Code::kInternal, "there is no communicator"};
+    carried.emplace(CarriedRound::Links{carrier_.get(), life, round,
+                                        [this](const Status& why) { Report({.status = why}); }});
+  }
   if (planner_calls_ && order.plans.empty())
     return {Code::kInvalid, "it has a load planner, and rank 0 has none"};
   std::optional<PlannedLoad> planned;
@@ -276,17 +317,15 @@ Status RestoreShare::Load(const Order& order, Outcome* outcome) {
       near.here.merge(leftovers->ImagePaths(source.folder, source.slot));
   }
   if (near_.path == order.path) near.nodes = near_.near;
-  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> transfer, Breaker::Make());
   {
     const std::lock_guard lock(mutex_);
-    CAIRN_RETURN_IF_ERROR(transfers_over_);
     if (order.round <= abandoned_) return {Code::kCancelled, "another rank has failed"};
-    transfer_ = transfer;
+    round_ = round;
   }
-  CAIRN_ASSIGN_OR_RETURN(
-      const LoadStats stats,
-      LoadShare(order, foreign_, near, state_, items_, std::move(planned),
-                {Bulk("restore " + std::to_string(order.round)), links_.addresses, transfer}));
+  CAIRN_ASSIGN_OR_RETURN(const LoadStats stats,
+                         LoadShare(order, foreign_, near, state_, items_, std::move(planned),
+                                   {Bulk("restore " + std::to_string(order.round)), links_.addresses, round},
+                                   carried ? &*carried : nullptr));
   outcome->needed_bytes = stats.needed_bytes;
   outcome->read_bytes = stats.read_bytes;
   outcome->near_bytes = stats.near_bytes;
@@ -321,13 +360,13 @@ Status RestoreShare::SavedBlob(const std::string& name, int member, std::string_
 void RestoreShare::AbandonRound(uint32_t round) {
   const std::lock_guard lock(mutex_);
   abandoned_ = std::max(abandoned_, round);
-  if (transfer_) transfer_->Break({Code::kCancelled, "another rank has failed"});
+  if (round_) round_->Break({Code::kCancelled, "another rank has failed"});
 }
 
 void RestoreShare::EndTransfers(const Status& why) {
   const std::lock_guard lock(mutex_);
   if (transfers_over_.ok()) transfers_over_ = why;
-  if (transfer_) transfer_->Break(why);
+  if (life_) life_->Break(why);
 }
 
 BulkIdentity RestoreShare::Bulk(const std::string& purpose) const {

@@ -22,6 +22,7 @@
 #include "runtime/bulk/identity.h"
 #include "runtime/include/cairn/cairn.h"
 #include "runtime/log/log.h"
+#include "runtime/restore/mpi_carrier.h"
 #include "runtime/session/bootstrap.h"
 #include "runtime/session/boundary.h"
 #include "runtime/session/items.h"
@@ -66,16 +67,20 @@ class RestoreShare {
   void AbandonRound(uint32_t round);     // another member has failed in it
 
  private:
+  Result<cairn_report> Follow();
   void PlaceTables();
   void CutOutputs(const OutputLengths& saved);
   void CountItems(cairn_report* report);
+  void Report(const Outcome& outcome);
   Outcome Answer(const Order& order);
   Status Obey(const Order& order, Outcome* outcome);
   Status Prepare(const Order& order, Outcome* outcome);
   std::unique_ptr<PartnerLink> LinkPartner(const Saver& saver, const Order& order);
   Status Plan(const Order& order, Outcome* outcome);
   Status PlanForAll(const Order& order, Outcome* outcome);
+  Status Connect();
   Status Load(const Order& order, Outcome* outcome);
+  Result<std::shared_ptr<Breaker>> Life();
   LocalTierOptions Tier() const;
   BulkIdentity Bulk(const std::string& purpose) const;  // this member on the data plane
 
@@ -94,13 +99,16 @@ class RestoreShare {
   State state_;                              // what all members registered; during Run
   std::string wanted_;                       // the last of kind kWanted; during Run
   Order near_, foreign_;                     // the last of kinds kNear and kForeign; during Run
+  std::unique_ptr<MpiCarrier> carrier_;      // since kConnect; during Run
+  bool reported_ = false;                    // what became of the present order
   std::map<std::string, std::vector<std::string>> saved_blobs_;  // merged ones, by name, then member
 
   // Guarded by mutex_.
   std::mutex mutex_;
-  std::shared_ptr<Breaker> transfer_;  // of the present round of loading
-  uint32_t abandoned_ = 0;             // rounds up to this one were given up
-  Status transfers_over_;              // not OK: why no transfer can come to its end any more
+  std::shared_ptr<Breaker> life_;   // of all transfers
+  std::shared_ptr<Breaker> round_;  // of the present round of loading; a part of it
+  uint32_t abandoned_ = 0;          // rounds up to this one were given up
+  Status transfers_over_;           // not OK: why no transfer can come to its end any more
 };
 
 }  // namespace cairn

@@ -5,21 +5,12 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/io/library.h"
+
 namespace cairn {
 namespace {
 
 constexpr const char kLibrary[] = "libcairn_cuda.so";
-
-// As it is installed: below libcairn.so. Else where the loader finds it.
-void* OpenLibrary() {
-  Dl_info here{};
-  if (dladdr(reinterpret_cast<const void*>(&OpenLibrary), &here) != 0 && here.dli_fname != nullptr) {
-    const std::string path = here.dli_fname;
-    const std::string beside = path.substr(0, path.rfind('/') + 1) + "cairn/" + kLibrary;
-    if (void* library = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  }
-  return dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-}
 
 // The bytes [begin, end) of the box as rectangles, each as large as can be. The pitches are those of more rows than one.
 template <
@@ -50,7 +41,7 @@ Result<const Device*> Device::Cuda() {
 }
 
 Result<const Device*> Device::Load() {
-  void* library = OpenLibrary();
+  void* library = OpenLibrary(kLibrary);
   if (library == nullptr) {
     return Status(Code::kUnavailable,
                   std::string("memory of a CUDA device needs ") + kLibrary + ", which cannot be loaded: " +

@@ -129,6 +129,12 @@ Step::Step(Options options) : options_(std::move(options)) {
   for (const auto& [name, value] : options_.env) {
     if (!env_.contains("SLURM_" + name)) env_[name] = value;
   }
+  if (!options_.launcher.empty()) {
+    std::vector<std::string> args = options_.launcher;
+    args.insert(args.end(), options_.program.begin(), options_.program.end());
+    ranks_.push_back(Start(args, env_, "launcher"));
+    return;
+  }
   for (int r = 0; r < options_.ranks; ++r) {
     std::vector<std::string> args =
         options_.program.empty() ? std::vector<std::string>{CAIRN_TOY} : options_.program;

@@ -53,6 +53,8 @@ class Step {
     int restart = 0;
     int ranks_per_node = 2;
     std::vector<std::string> program;  // instead of toy; takes no args
+    std::vector<std::string>
+        launcher;  // starts all ranks as its children: mpirun and its options. Then the launcher alone is rank(0)
   };
 
   explicit Step(Options options);

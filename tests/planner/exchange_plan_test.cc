@@ -117,6 +117,7 @@ class Execution {
     });
     ASSERT_NE(receipt, receipts.end()) << "rank " << message.to << " does not expect it";
     EXPECT_EQ(receipt->reader, message.reader);
+    EXPECT_EQ(receipt->from, message.from);
     EXPECT_EQ(receipt->bytes, message.payload.size());
     EXPECT_TRUE(arrived_[message.to].insert({message.file, message.block}).second) << "it comes twice";
     // Up, but for one drop from above the reader to below it.
@@ -315,6 +316,7 @@ TEST(ExchangePlan, NeverSendsOneParcelToMoreThanThreeAndReachesAllInFewSteps) {
   World world(saved, replicas);
   world.block_bytes = 64 << 10;
   std::map<uint32_t, std::vector<uint32_t>> to;
+  std::map<uint32_t, uint32_t> from;
   uint32_t reader = ranks;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     const ExchangePlan plan = world.PlanOf(rank);
@@ -322,7 +324,10 @@ TEST(ExchangePlan, NeverSendsOneParcelToMoreThanThreeAndReachesAllInFewSteps) {
       reader = rank;
       to[rank] = read.handovers.at(0).to;
     }
-    for (const auto& receipt : plan.receipts) to[rank] = receipt.to;
+    for (const auto& receipt : plan.receipts) {
+      to[rank] = receipt.to;
+      from[rank] = receipt.from;
+    }
   }
   ASSERT_LT(reader, ranks);
   std::map<uint32_t, int> steps{{reader, 0}};
@@ -333,6 +338,7 @@ TEST(ExchangePlan, NeverSendsOneParcelToMoreThanThreeAndReachesAllInFewSteps) {
     EXPECT_LE(to[rank].size(), 3u);
     for (const uint32_t next : to[rank]) {
       EXPECT_TRUE(steps.emplace(next, steps[rank] + 1).second) << next << " gets it twice";
+      EXPECT_EQ(from[next], rank);
       queue.push_back(next);
     }
   }

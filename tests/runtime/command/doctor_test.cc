@@ -154,10 +154,25 @@ TEST(CairnDoctor, FindsThatTheShimLeavesProgramsAsTheyAre) {
   fs::create_directory(libdir + "/cairn");
   fs::create_symlink(CAIRN_SHIM, libdir + "/cairn/libcairn_preload.so");
   const std::vector<Check> checks = CheckLibraries(libdir);
-  ASSERT_EQ(checks.size(), 2U);
+  ASSERT_EQ(checks.size(), 3U);
   EXPECT_EQ(checks[0].finding, Finding::kProblem);  // no libcairn.so lies there
   EXPECT_THAT(checks[0].text, HasSubstr("cannot be loaded"));
   EXPECT_EQ(checks[1].finding, Finding::kGood) << checks[1].text;
+}
+
+TEST(CairnDoctor, SaysForWhichMpiThereIsALibrary) {
+  const auto check = [](const std::string& library) {
+    const std::string libdir = NewFolder();
+    fs::create_directory(libdir + "/cairn");
+    if (!library.empty()) fs::create_symlink(library, libdir + "/cairn/libcairn_mpi.so");
+    return CheckLibraries(libdir)[2];
+  };
+  EXPECT_THAT(check("").text, HasSubstr("hand on over TCP what they read"));
+  EXPECT_EQ(check(CAIRN_SHIM).finding, Finding::kWarning);
+#ifdef CAIRN_MPI_LIBRARY
+  EXPECT_THAT(check(CAIRN_MPI_LIBRARY).text,
+              MatchesRegex(".*, for programs with the binary interface of (Open MPI|MPICH)"));
+#endif
 }
 
 TEST(CairnDoctor, FindsThatTheShimIsMissing) {

@@ -1,4 +1,4 @@
-// Ranks as threads of one process, with real files and sockets.
+// Ranks as threads of one process, with real files; they hand each other what they read over sockets, and over a carrier.
 #include "runtime/restore/exchange.h"
 
 #include <gmock/gmock.h>
@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <optional>
 
 #include "runtime/formats/sums.h"
 #include "tests/runtime/restore/meeting.h"
@@ -29,15 +30,25 @@ std::vector<uint32_t> SameArrays(const Layout& layout) {
 
 Result<LoadStats> LoadRank(const SavedLayout& saved, const std::vector<SourceFile>& files,
                            const Layout& layout, uint32_t rank, const std::vector<Destination>& to,
-                           const ExchangeLinks& links, const LoadOptions& options = kNoWaiting) {
+                           Meeting& ranks, bool carried, const LoadOptions& options = kNoWaiting) {
+  std::optional<CarriedRound> round;
+  if (carried) round.emplace(ranks.RoundOf(rank));
   CAIRN_ASSIGN_OR_RETURN(const SavedIndex index, SavedIndex::Make(saved));
   const LayoutIndex wanted(layout);
   const std::vector<uint32_t> same = SameArrays(layout);
   CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange({index, wanted, same}, rank));
-  return ExecuteExchange(plan, files, to, links, options);
+  if (carried) return ExecuteCarried(plan, files, to, *round, options);
+  return ExecuteExchange(plan, files, to, ranks.LinksOf(rank), options);
 }
 
-TEST(Exchange, BringsAnyLayoutIntoAnyOther) {
+class Exchange : public ::testing::TestWithParam<bool> {
+ protected:
+  const bool carried_ = GetParam();
+};
+INSTANTIATE_TEST_SUITE_P(Over, Exchange, ::testing::Bool(),
+                         [](const auto& over) { return over.param ? "Carrier" : "Sockets"; });
+
+TEST_P(Exchange, BringsAnyLayoutIntoAnyOther) {
   Random random(21);
   for (int i = 0; i < 25; ++i) {
     TempDir dir;
@@ -57,7 +68,7 @@ TEST(Exchange, BringsAnyLayoutIntoAnyOther) {
     for (uint32_t r = 0; r < to.world_size; ++r) {
       memory.push_back(std::make_unique<RankMemory>(random, to, r));
       loads.push_back(std::async(std::launch::async, [&, r, destinations = memory[r]->destinations()] {
-        return LoadRank(index->saved, SourceFiles(*index, where), to, r, destinations, ranks.LinksOf(r),
+        return LoadRank(index->saved, SourceFiles(*index, where), to, r, destinations, ranks, carried_,
                         options);
       }));
     }
@@ -73,6 +84,7 @@ TEST(Exchange, BringsAnyLayoutIntoAnyOther) {
     for (const ArraySpec& array : arrays)
       expected += static_cast<uint64_t>(array.shape.Product() * DTypeBytes(array.dtype));
     EXPECT_EQ(needed, expected);
+    EXPECT_EQ(ranks.carriers.under_way(), 0u);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "round " << i;
   }
 }
@@ -110,7 +122,7 @@ struct Table {
   }
 
   // Loads the pieces, one for each rank.
-  std::vector<Result<LoadStats>> Load(const std::vector<Box>& pieces, Meeting& ranks,
+  std::vector<Result<LoadStats>> Load(const std::vector<Box>& pieces, Meeting& ranks, bool carried,
                                       const LoadOptions& options = kNoWaiting) {
     std::vector<Piece> held;
     for (uint32_t r = 0; r < pieces.size(); ++r) held.push_back({0, r, 0, pieces[r]});
@@ -122,13 +134,14 @@ struct Table {
         memory[r].assign(static_cast<size_t>(pieces[r].elements()), '?');
         const std::vector<Destination> to = {
             {reinterpret_cast<std::byte*>(memory[r].data()), pieces[r], {pieces[r].extent[1], 1}, 1}};
-        auto stats = LoadRank(saved, files, layout, r, to, ranks.LinksOf(r), options);
-        if (!stats.ok()) ranks.BreakAll({Code::kCancelled, "another rank has failed"});  // as the leader does
+        auto stats = LoadRank(saved, files, layout, r, to, ranks, carried, options);
+        if (!stats.ok()) ranks.AbandonRound();
         return stats;
       }));
     }
     std::vector<Result<LoadStats>> results;
     for (auto& load : loads) results.push_back(load.get());
+    EXPECT_EQ(ranks.carriers.under_way(), 0u);
     return results;
   }
 
@@ -154,7 +167,7 @@ struct Table {
 const Box kWhole{{0, 0}, {Table::kRows, Table::kWidth}};
 const Box kLeft{{0, 0}, {Table::kRows, 512}}, kRight{{0, 512}, {Table::kRows, 512}};
 
-TEST(Exchange, ReadsEachBlockOnceForReplicasAndForColumns) {
+TEST_P(Exchange, ReadsEachBlockOnceForReplicasAndForColumns) {
   Table table;
   for (const auto& pieces :
        {std::vector<Box>{kWhole, kWhole, kWhole}, {kLeft, kRight}, {kLeft, kWhole, kRight, kLeft}}) {
@@ -163,7 +176,7 @@ TEST(Exchange, ReadsEachBlockOnceForReplicasAndForColumns) {
       if (share) options.share_bytes = 1;
       Meeting ranks(static_cast<uint32_t>(pieces.size()));
       uint64_t blocks = 0, needed = 0;
-      for (const auto& stats : table.Load(pieces, ranks, options)) {
+      for (const auto& stats : table.Load(pieces, ranks, carried_, options)) {
         ASSERT_TRUE(stats.ok()) << stats.status().message();
         EXPECT_GE(stats->blocks_verified, 8 / pieces.size());
         blocks += stats->blocks_verified;
@@ -177,17 +190,18 @@ TEST(Exchange, ReadsEachBlockOnceForReplicasAndForColumns) {
   }
 }
 
-TEST(Exchange, AsksAndConnectsNobodyWhereNothingIsShared) {
+TEST_P(Exchange, AsksAndConnectsNobodyWhereNothingIsShared) {
   Table table;
   const std::vector<Box> halves = {{{0, 0}, {Table::kRows / 2, Table::kWidth}},
                                    {{Table::kRows / 2, 0}, {Table::kRows / 2, Table::kWidth}}};
   Meeting ranks(2);
-  for (const auto& stats : table.Load(halves, ranks)) ASSERT_TRUE(stats.ok()) << stats.status().message();
+  for (const auto& stats : table.Load(halves, ranks, carried_))
+    ASSERT_TRUE(stats.ok()) << stats.status().message();
   EXPECT_EQ(ranks.questions, 0);
   table.Check(halves);
 }
 
-TEST(Exchange, ReadsACopyNearByWhereItMatchesAndTheFileForTheRest) {
+TEST_P(Exchange, ReadsACopyNearByWhereItMatchesAndTheFileForTheRest) {
   Table table;
   for (SourceFile& file : table.files) {
     file.near = file.path + ".near";
@@ -196,7 +210,7 @@ TEST(Exchange, ReadsACopyNearByWhereItMatchesAndTheFileForTheRest) {
     for (const uint64_t block : {0, 2, 3}) FlipBit(file.path, 8 * ((block << 22) + 1000));
   }
   Meeting ranks(1);
-  const auto stats = table.Load({kWhole}, ranks);
+  const auto stats = table.Load({kWhole}, ranks, carried_);
   ASSERT_TRUE(stats[0].ok()) << stats[0].status().message();
   const uint64_t bytes = table.files[0].size_bytes + table.files[1].size_bytes;
   EXPECT_EQ(stats[0]->near_bytes, bytes);
@@ -204,7 +218,7 @@ TEST(Exchange, ReadsACopyNearByWhereItMatchesAndTheFileForTheRest) {
   table.Check({kWhole});
 }
 
-TEST(Exchange, TakesFilesThatHaveNoSumsAsTheyAre) {
+TEST_P(Exchange, TakesFilesThatHaveNoSumsAsTheyAre) {
   Table table;
   for (size_t f = 0; f < table.files.size();
        ++f) {  // three bytes more before the rows: they are aligned to nothing
@@ -220,7 +234,7 @@ TEST(Exchange, TakesFilesThatHaveNoSumsAsTheyAre) {
     if (shorter) std::filesystem::resize_file(table.files[1].path, table.files[1].size_bytes - 1);
     Meeting ranks(3);
     uint64_t read = 0;
-    const auto all = table.Load(pieces, ranks);
+    const auto all = table.Load(pieces, ranks, carried_);
     for (const auto& stats : all) {
       if (!shorter) {
         ASSERT_TRUE(stats.ok()) << stats.status().message();
@@ -236,33 +250,33 @@ TEST(Exchange, TakesFilesThatHaveNoSumsAsTheyAre) {
   }
 }
 
-TEST(Exchange, OneRanksDamageEndsItForAllAndKeepsItsName) {
+TEST_P(Exchange, OneRanksDamageEndsItForAllAndKeepsItsName) {
   Table table;
   FlipBit(table.files[1].path, 8 * (5 << 20));  // file 1, block 1: read by rank 2 of three
   Meeting ranks(3);
-  const auto results = table.Load({kWhole, kWhole, kWhole}, ranks);
+  const auto results = table.Load({kWhole, kWhole, kWhole}, ranks, carried_);
   EXPECT_EQ(results[2].status().code(), Code::kDamage);
   EXPECT_THAT(results[2].status().message(), HasSubstr(table.files[1].path + ": block 1"));
   for (const size_t r : {0, 1})
     EXPECT_THAT(results[r].status().code(), AnyOf(Code::kCancelled, Code::kUnavailable));
 }
 
-TEST(Exchange, ARankThatNeverComesIsWaitedForUntilTheBreakerBreaks) {
+TEST_P(Exchange, ARankThatNeverComesIsWaitedForUntilTheBreakerBreaks) {
   Table table;
   const Layout layout = MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kWhole}});
   Meeting ranks(2);
   std::string memory(static_cast<size_t>(kWhole.elements()), '?');
   auto load = std::async(std::launch::async, [&] {
     return LoadRank(table.saved, table.files, layout, 0,
-                    {{reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}},
-                    ranks.LinksOf(0));
+                    {{reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}}, ranks,
+                    carried_);
   });
   EXPECT_EQ(load.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
   ranks.BreakAll({Code::kUnavailable, "rank 1 is gone"});
   EXPECT_EQ(load.get().status().message(), "rank 1 is gone");
 }
 
-TEST(Exchange, RefusesAParcelThatItsOwnPlanDoesNotExpect) {
+TEST(SocketExchange, RefusesAParcelThatItsOwnPlanDoesNotExpect) {
   Table table;
   Meeting ranks(2);
   const Layout theirs =
@@ -272,8 +286,8 @@ TEST(Exchange, RefusesAParcelThatItsOwnPlanDoesNotExpect) {
       one(static_cast<size_t>(kLeft.elements()), '?');
   const auto load = [&](const Layout& layout, uint32_t rank, std::vector<Destination> to) {
     return std::async(std::launch::async, [&, rank, to = std::move(to)] {
-      auto stats = LoadRank(table.saved, table.files, layout, rank, to, ranks.LinksOf(rank));
-      if (!stats.ok()) ranks.BreakAll({Code::kCancelled, "another rank has failed"});
+      auto stats = LoadRank(table.saved, table.files, layout, rank, to, ranks, false);
+      if (!stats.ok()) ranks.AbandonRound();
       return stats;
     });
   };
@@ -284,7 +298,7 @@ TEST(Exchange, RefusesAParcelThatItsOwnPlanDoesNotExpect) {
   EXPECT_THAT(status.code(), AnyOf(Code::kUnavailable, Code::kCancelled));
 }
 
-TEST(Exchange, RefusesAPlanThatDoesNotFitItsFilesOrDestinations) {
+TEST_P(Exchange, RefusesAPlanThatDoesNotFitItsFilesOrDestinations) {
   Table table;
   const Layout layout = MakeLayout(1, table.saved.arrays, {{0, 0, 0, kWhole}});
   Meeting ranks(1);
@@ -292,7 +306,7 @@ TEST(Exchange, RefusesAPlanThatDoesNotFitItsFilesOrDestinations) {
   const std::vector<Destination> to = {
       {reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}};
   const auto code = [&](const std::vector<SourceFile>& files, const std::vector<Destination>& where) {
-    return LoadRank(table.saved, files, layout, 0, where, ranks.LinksOf(0)).status().code();
+    return LoadRank(table.saved, files, layout, 0, where, ranks, carried_).status().code();
   };
   EXPECT_EQ(code({table.files[0]}, to), Code::kInternal);
   std::vector<SourceFile> shorter = table.files;
@@ -300,6 +314,41 @@ TEST(Exchange, RefusesAPlanThatDoesNotFitItsFilesOrDestinations) {
   EXPECT_EQ(code(shorter, to), Code::kInternal);
   EXPECT_EQ(code(table.files, {}), Code::kInternal);
   EXPECT_EQ(code(table.files, to), Code::kOk);
+}
+
+TEST(CarriedExchange, BeginsNothingUnlessAllRanksCan) {
+  Table table;
+  const Layout layout = MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kWhole}});
+  Meeting ranks(2);
+  std::string memory(static_cast<size_t>(kWhole.elements()), '?');
+  auto load = std::async(std::launch::async, [&] {
+    return LoadRank(table.saved, table.files, layout, 0,
+                    {{reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}}, ranks,
+                    true);
+  });
+  { const CarriedRound cannot(ranks.RoundOf(1)); }
+  EXPECT_EQ(load.get().status().code(), Code::kCancelled);
+  EXPECT_EQ(memory, std::string(memory.size(), '?'));
+  EXPECT_EQ(ranks.carriers.under_way(), 0u);
+}
+
+TEST(CarriedExchange, GivesUpWhatIsUnderWayWhenARankIsGone) {
+  Table table;
+  const Layout layout = MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kWhole}});
+  Meeting ranks(2);
+  std::string memory(static_cast<size_t>(kWhole.elements()), '?');
+  auto load = std::async(std::launch::async, [&] {
+    return LoadRank(table.saved, table.files, layout, 0,
+                    {{reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}}, ranks,
+                    true);
+  });
+  CarriedRound dies(ranks.RoundOf(1));
+  EXPECT_EQ(*dies.Ask(true), true);
+  while (ranks.carriers.under_way() < 4) std::this_thread::yield();  // its three parcels, and one of mine
+  EXPECT_EQ(load.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
+  ranks.BreakAll({Code::kUnavailable, "rank 1 is gone"});
+  EXPECT_EQ(load.get().status().message(), "rank 1 is gone");
+  EXPECT_LE(ranks.carriers.under_way(), 3u);  // what rank 0 has sent: no receive
 }
 
 }  // namespace

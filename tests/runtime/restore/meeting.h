@@ -6,20 +6,23 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/restore/carried_exchange.h"
 #include "runtime/restore/exchange.h"
+#include "tests/runtime/restore/carriers.h"
 
 namespace cairn {
 
-// The address books of all ranks, and what each rank needs to meet the others.
+// The address books and the carriers of all ranks, and what each rank needs to meet the others.
 class Meeting {
  public:
-  explicit Meeting(uint32_t count) : token_(Secret::Random()) {
+  explicit Meeting(uint32_t count) : carriers(count), token_(Secret::Random()) {
     for (uint32_t r = 0; r < count; ++r) {
       books_.push_back(std::make_unique<AddressBook>([this, r](int to, std::string message) {
         ++questions;
         books_[static_cast<size_t>(to)]->OnMessage(static_cast<int>(r), message);
       }));
       breakers.push_back(*Breaker::Make());
+      rounds_.push_back(*Breaker::MakePart(breakers.back()));
     }
   }
 
@@ -29,18 +32,29 @@ class Meeting {
                             .session = "main",
                             .token = token_,
                             .purpose = "restore 1"};
-    return {self, books_[rank].get(), breakers[rank]};
+    return {self, books_[rank].get(), rounds_[rank]};
+  }
+
+  CarriedRound::Links RoundOf(uint32_t rank) {
+    return {carriers.Of(rank), breakers[rank], rounds_[rank], [this](const Status&) { AbandonRound(); }};
   }
 
   void BreakAll(const Status& why) {
     for (const auto& breaker : breakers) breaker->Break(why);
   }
 
+  // As the leader does when a rank has failed.
+  void AbandonRound() {
+    for (const auto& round : rounds_) round->Break({Code::kCancelled, "another rank has failed"});
+  }
+
   std::vector<std::shared_ptr<Breaker>> breakers;
   std::atomic<int> questions{0};
+  Carriers carriers;
 
  private:
   const Secret token_;
+  std::vector<std::shared_ptr<Breaker>> rounds_;
   std::vector<std::unique_ptr<AddressBook>> books_;
 };
 

@@ -1,0 +1,40 @@
+// MpiCarrier: a Carrier over the MPI of the program, by libcairn_mpi.so, which is loaded only where the process has an MPI that is initialised.
+//
+// Thread: the program's, inside cairn_restore. MPI is not called by any other.
+#ifndef CAIRN_RUNTIME_RESTORE_MPI_CARRIER_H_
+#define CAIRN_RUNTIME_RESTORE_MPI_CARRIER_H_
+
+#include <memory>
+
+#include "runtime/bulk/breaker.h"
+#include "runtime/include/cairn/cairn_carrier.h"
+#include "runtime/restore/carrier.h"
+
+namespace cairn {
+
+// kNotFound: the process has no MPI, or has not initialised it. kUnavailable: why it will not do for a session in which this member is `rank` of
+// `world_size`.
+Status OfferMpi(int rank, int world_size);
+
+class MpiCarrier : public Carrier {
+ public:
+  // Collective, and only where OfferMpi was OK on all ranks. The breaker's reason; kTimeout: others do not come.
+  static Result<std::unique_ptr<MpiCarrier>> Connect(const Breaker& breaker);
+  ~MpiCarrier() override;  // frees the communicator, unless something was given up on it
+
+  Result<Ticket> Send(uint32_t to, std::span<const std::byte> bytes) override;
+  Result<Ticket> Receive(uint32_t from, std::span<std::byte> room) override;
+  Result<Ticket> Agree(bool yes, int* all) override;
+  Result<std::optional<size_t>> Test(Ticket ticket) override;
+  bool Drop(Ticket ticket) override;
+
+ private:
+  explicit MpiCarrier(const cairn_carrier_v1& calls) : calls_(calls) {}
+  Result<Ticket> Began(int64_t ticket) const;
+
+  const cairn_carrier_v1& calls_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_RUNTIME_RESTORE_MPI_CARRIER_H_

@@ -1,0 +1,157 @@
+// Restores of real MPI programs whose ranks hand each other what they read over MPI. Bytes read are those that the kernel counted.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "tests/multiprocess/launcher.h"
+
+namespace cairn::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kBytes = (2 * 3000 * 1000 + (3 << 20) / 1000 * 1000) * 8;  // of all arrays
+
+Step::Options MpiStep(const std::string& dir, int ranks, int life) {
+  Step::Options options{.ranks = ranks, .dir = dir, .env = {{"CAIRN_ON", "request"}}, .restart = life};
+  options.launcher = {CAIRN_MPIRUN,
+                      "--allow-run-as-root",
+                      "--oversubscribe",
+                      "--mca",
+                      "plm",
+                      "isolated",
+                      "--mca",
+                      "ras",
+                      "^slurm",
+                      "-n",
+                      std::to_string(ranks)};
+  options.program = {CAIRN_MPI_PROGRAM};
+  return options;
+}
+
+// Of the lines "rank R: WORD REST" of a step: REST by R.
+std::map<int, std::string> Said(Step& step, const std::string& word) {
+  std::map<int, std::string> said;
+  std::istringstream lines(step.rank(0).Out());
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find(": " + word + " ");
+    if (line.starts_with("rank ") && at != std::string::npos)
+      said[std::stoi(line.substr(5))] = line.substr(at + word.size() + 3);
+  }
+  return said;
+}
+
+void Save(const std::string& dir, int ranks) {
+  Step step(MpiStep(dir, ranks, 0));
+  ASSERT_TRUE(step.Join()) << step.Log();
+  ASSERT_EQ(step.rank(0).exit_code(), 0) << step.Log();
+  ASSERT_THAT(step.Log(), HasSubstr("saved step"));
+}
+
+// Restores, and expects that all is as it was saved. What the ranks have, by rank.
+std::map<int, std::string> Restore(Step::Options options, const std::string& how) {
+  const int ranks = options.ranks;
+  Step step(std::move(options));
+  EXPECT_TRUE(step.Join()) << step.Log();
+  EXPECT_EQ(step.rank(0).exit_code(), 0) << step.Log();
+  EXPECT_THAT(step.Log(), HasSubstr(how));
+  auto said = Said(step, "wrong");
+  EXPECT_EQ(said.size(), static_cast<size_t>(ranks)) << step.Log();
+  for (const auto& [rank, text] : said) EXPECT_THAT(text, HasSubstr("0 hash ")) << "rank " << rank;
+  int64_t sum = 0;
+  for (const auto& [rank, bytes] : Said(step, "read")) sum += std::stoll(bytes);
+  if (sum > 0) {
+    EXPECT_LE(sum, kBytes * 105 / 100) << step.Log();
+  }
+  return said;
+}
+
+class MpiExchange : public ::testing::Test {
+ protected:
+  const TempDir tmp_;
+  const std::string dir_ = tmp_.path() + "/run";
+};
+
+TEST_F(MpiExchange, BringsTheSameBytesAsSocketsDoToAnotherNumberOfRanksAndReadsThemOnce) {
+  Save(dir_, 2);
+  Step::Options sockets = MpiStep(dir_, 3, 1);
+  sockets.env["CAIRN_EXCHANGE"] = "tcp";
+  const auto expected = Restore(sockets, " of state in ");
+  EXPECT_EQ(Restore(MpiStep(dir_, 3, 2), " of state over MPI in "), expected);
+}
+
+TEST_F(MpiExchange, IsNotUsedWhereTheMembersAreInAnotherOrderThanTheRanksOfMpi) {
+  Save(dir_, 2);
+  Step::Options reversed = MpiStep(dir_, 2, 1);
+  reversed.program.emplace_back("reversed");
+  reversed.env["CAIRN_EXCHANGE"] = "mpi";
+  Restore(reversed,
+          "--checkpoint-exchange=mpi cannot be had: the ranks hand each other what they read by sockets, "
+          "not over MPI: rank 0: the session's member 0 of 2 is rank 1 of 2 in MPI_COMM_WORLD");
+}
+
+TEST_F(MpiExchange, DamageThatOneRankFindsEndsItForAllAndTheOlderCheckpointIsLoaded) {
+  Save(dir_, 3);
+  std::filesystem::path newest;
+  for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
+    if (entry.path().filename().string().starts_with("step-")) newest = entry.path();
+  }
+  std::string shard;
+  for (const auto& entry : std::filesystem::directory_iterator(newest)) {
+    if (entry.path().filename().string().starts_with("shard-00002") && entry.path().extension() != ".sums")
+      shard = entry.path();
+  }
+  ASSERT_NE(shard, "");
+  const auto size = std::filesystem::file_size(shard);
+  const int fd = open(shard.c_str(), O_RDWR);
+  char byte = 0;
+  ASSERT_EQ(pread(fd, &byte, 1, static_cast<off_t>(size / 2)), 1);
+  byte ^= 1;
+  ASSERT_EQ(pwrite(fd, &byte, 1, static_cast<off_t>(size / 2)), 1);
+  close(fd);
+  Step step(MpiStep(dir_, 2, 1));
+  ASSERT_TRUE(step.Join()) << step.Log();
+  EXPECT_THAT(step.Log(), HasSubstr("is damaged and passed over"));
+  EXPECT_THAT(step.Log(), HasSubstr("no good checkpoint is left"));
+  EXPECT_THAT(step.Log(), Not(HasSubstr("cannot hand data to each other")));
+}
+
+// mpirun is told to let the others live.
+TEST_F(MpiExchange, ARankThatDiesInItEndsTheRestoreOfAll) {
+  Save(dir_, 2);
+  Step::Options dies = MpiStep(dir_, 3, 1);
+  dies.launcher.emplace_back("--enable-recovery");
+  for (const char* word : {"dies", "1"}) dies.program.emplace_back(word);
+  Step step(dies);
+  ASSERT_TRUE(WaitFor([&] { return Said(step, "read").size() == 2; })) << step.Log();
+  for (const auto& [rank, text] : Said(step, "restore"))
+    EXPECT_THAT(text, HasSubstr("rank 1 is gone")) << "rank " << rank;
+  EXPECT_THAT(step.Log(), Not(HasSubstr("damaged")));
+}
+
+#ifdef CAIRN_PRELOAD
+TEST_F(MpiExchange, IsNotUsedWhereTheProgramsMpiHasAnotherBinaryInterface) {
+  Step step({.ranks = 2,
+             .dir = dir_,
+             .args = {"--steps", "3", "--save-at", "2", "--wait-at", "2", "--no-finalize"}});
+  ASSERT_TRUE(step.Join()) << step.Log();
+  Step resumed({.ranks = 2,
+                .dir = dir_,
+                .args = {"--steps", "3"},
+                .env = {{"LD_PRELOAD", std::string(CAIRN_PRELOAD) + ":" + CAIRN_MPI_STANDIN}},
+                .restart = 1});
+  ASSERT_TRUE(resumed.Join()) << resumed.Log();
+  EXPECT_THAT(resumed.Log(),
+              HasSubstr("by sockets, not over MPI: rank 0: the program's MPI is \"Another MPI 4.1\""));
+  EXPECT_THAT(resumed.Log(), HasSubstr("resumed at step 2"));
+}
+#endif
+
+}  // namespace
+}  // namespace cairn::testing

@@ -1,0 +1,118 @@
+/* A rank of an MPI program with three arrays: rows (cut by rows among the ranks), columns (cut by columns), replica (all of it on every rank). Saves
+ * once and ends without finishing its run, or restores what an earlier life has saved, and says what it got:
+ *
+ *     rank R: restore CODE TEXT
+ *     rank R: read BYTES          that the kernel counted in cairn_restore
+ *     rank R: wrong N hash HEX    elements that are not as they were saved; of all its bytes
+ *
+ *     mpi_program [reversed]      the members are in another order than the ranks of MPI_COMM_WORLD
+ *     mpi_program dies N          member N dies (SIGKILL) when it reads a large part of a file
+ */
+#include <inttypes.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cairn/cairn.h"
+
+enum { ROWS = 3000, WIDTH = 1000, REPLICA = 3 << 20, ARRAYS = 3 };
+
+static int dying;
+
+/* In the place of libc's, for libcairn.so too. */
+__attribute__((visibility("default"))) ssize_t pread(int fd, void* buffer, size_t bytes, off_t offset) {
+  if (dying && bytes >= 64 << 10) raise(SIGKILL);
+  return syscall(SYS_pread64, fd, buffer, bytes, offset);
+}
+
+static uint64_t Mix(uint64_t x) {
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdULL;
+  x ^= x >> 33;
+  return x;
+}
+
+/* What element (y, x) of an array is. */
+static uint64_t Value(int array, int64_t y, int64_t x) {
+  return Mix(((uint64_t)array << 56) + ((uint64_t)y << 24) + (uint64_t)x + 1);
+}
+
+/* Bytes that this process has read with read, pread and the like. */
+static int64_t BytesRead(void) {
+  FILE* io = fopen("/proc/self/io", "r");
+  int64_t bytes = -1;
+  if (io == NULL) return -1;
+  if (fscanf(io, "rchar: %" SCNd64, &bytes) != 1) bytes = -1;
+  fclose(io);
+  return bytes;
+}
+
+int main(int argc, char** argv) {
+  int rank, size;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int reversed = argc > 1 && strcmp(argv[1], "reversed") == 0;
+  const int member = reversed ? size - 1 - rank : rank;
+  dying = argc > 2 && strcmp(argv[1], "dies") == 0 && atoi(argv[2]) == member;
+
+  static const char* const kNames[ARRAYS] = {"rows", "columns", "replica"};
+  const int64_t shape[ARRAYS][2] = {{ROWS, WIDTH}, {ROWS, WIDTH}, {REPLICA / WIDTH, WIDTH}};
+  cairn_open_options options = {.struct_size = sizeof options, .rank = member, .world_size = size};
+  cairn_session* session = NULL;
+  cairn_piece pieces[ARRAYS];
+  memset(pieces, 0, sizeof pieces);
+  if (cairn_open(&options, &session) != CAIRN_OK) return 3;
+  for (int a = 0; a < ARRAYS; ++a) {
+    cairn_piece* piece = &pieces[a];
+    for (int d = 0; d < 2; ++d) piece->extent[d] = shape[a][d];
+    if (a < 2) {
+      piece->offset[a] = shape[a][a] * member / size;
+      piece->extent[a] = shape[a][a] * (member + 1) / size - piece->offset[a];
+    }
+    piece->data = malloc((size_t)(piece->extent[0] * piece->extent[1]) * 8);
+    if (piece->data == NULL) return 3;
+    memset(piece->data, 0xee, (size_t)(piece->extent[0] * piece->extent[1]) * 8);
+    cairn_array array = {.struct_size = sizeof array,
+                         .dtype = CAIRN_U64,
+                         .ndim = 2,
+                         .shape = {shape[a][0], shape[a][1]},
+                         .piece_count = 1,
+                         .pieces = piece};
+    if (cairn_add_array(session, kNames[a], &array) != CAIRN_OK) return 3;
+  }
+
+  cairn_report report = {.struct_size = sizeof report};
+  const int64_t before = BytesRead();
+  const int code = cairn_restore(session, &report);
+  printf("rank %d: restore %d %s\n", member, code, code == CAIRN_OK ? "" : cairn_last_error());
+  printf("rank %d: read %" PRId64 "\n", member, BytesRead() - before);
+  fflush(stdout);
+  if (code != CAIRN_OK) _Exit(4); /* what MPI makes of a rank that is no more there is not Cairn's */
+  uint64_t hash = 0;
+  int64_t wrong = 0;
+  for (int a = 0; a < ARRAYS; ++a) {
+    uint64_t* element = pieces[a].data;
+    for (int64_t y = 0; y < pieces[a].extent[0]; ++y) {
+      for (int64_t x = 0; x < pieces[a].extent[1]; ++x, ++element) {
+        const uint64_t value = Value(a, pieces[a].offset[0] + y, pieces[a].offset[1] + x);
+        if (!report.restored) *element = value;
+        wrong += *element != value;
+        hash = Mix(hash + *element);
+      }
+    }
+  }
+  printf("rank %d: wrong %" PRId64 " hash %016" PRIx64 "\n", member, wrong, hash);
+  if (!report.restored) {
+    if (member == 0) cairn_save(session, NULL);
+    cairn_step(session, 1);
+    if (cairn_wait(session, 60000) != CAIRN_OK) return 5;
+  }
+  fflush(stdout);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,137 @@
+// Carriers: one for each of several ranks that are threads of one process. As strict as MPI may be: a message is read from its
+// sender's memory when its receiver asks for it a second time, and has gone then, not before.
+#ifndef CAIRN_TESTS_RUNTIME_RESTORE_CARRIERS_H_
+#define CAIRN_TESTS_RUNTIME_RESTORE_CARRIERS_H_
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "runtime/restore/carrier.h"
+
+namespace cairn {
+
+class Carriers {
+ public:
+  explicit Carriers(uint32_t count) {
+    for (uint32_t rank = 0; rank < count; ++rank) carriers_.push_back(std::make_unique<One>(*this, rank));
+  }
+
+  Carrier* Of(uint32_t rank) { return carriers_[rank].get(); }
+
+  // What was begun and is not over.
+  size_t under_way() {
+    const std::lock_guard lock(mutex_);
+    size_t count = 0;
+    for (const auto& carrier : carriers_) count += carrier->tickets.size();
+    return count;
+  }
+
+ private:
+  struct Ticket {
+    std::span<const std::byte> sent;
+    std::span<std::byte> room;
+    std::shared_ptr<Ticket> met;  // of a receive: the message
+    int tests = 0;                // since then
+    int* all = nullptr;
+    bool over = false, too_long = false;
+    size_t bytes = 0;
+  };
+  using TicketPointer = std::shared_ptr<Ticket>;
+
+  static void Arrive(Ticket& receive) {
+    const std::span<const std::byte> sent = receive.met->sent;
+    receive.too_long = sent.size() > receive.room.size();
+    if (!receive.too_long) std::copy(sent.begin(), sent.end(), receive.room.begin());
+    receive.bytes = sent.size();
+    receive.over = receive.met->over = true;
+  }
+
+  struct Line {  // from one rank to another
+    std::deque<TicketPointer> sends, receives;
+  };
+
+  struct Vote {
+    bool all = true;
+    std::vector<TicketPointer> tickets;
+  };
+
+  struct One : Carrier {
+    One(Carriers& owner, uint32_t number) : all(owner), rank(number) {}
+
+    Result<Carrier::Ticket> Send(uint32_t to, std::span<const std::byte> bytes) override {
+      const std::lock_guard lock(all.mutex_);
+      const auto ticket = std::make_shared<Carriers::Ticket>();
+      ticket->sent = bytes;
+      all.lines_[{rank, to}].sends.push_back(ticket);
+      return Begun(ticket, all.lines_[{rank, to}]);
+    }
+    Result<Carrier::Ticket> Receive(uint32_t from, std::span<std::byte> room) override {
+      const std::lock_guard lock(all.mutex_);
+      const auto ticket = std::make_shared<Carriers::Ticket>();
+      ticket->room = room;
+      all.lines_[{from, rank}].receives.push_back(ticket);
+      return Begun(ticket, all.lines_[{from, rank}]);
+    }
+    Result<Carrier::Ticket> Agree(bool yes, int* out) override {
+      const std::lock_guard lock(all.mutex_);
+      const auto ticket = std::make_shared<Carriers::Ticket>();
+      ticket->all = out;
+      Vote& vote = all.votes_[votes++];
+      vote.all = vote.all && yes;
+      vote.tickets.push_back(ticket);
+      if (vote.tickets.size() == all.carriers_.size()) {
+        for (const TicketPointer& each : vote.tickets) {
+          *each->all = vote.all ? 1 : 0;
+          each->over = true;
+        }
+      }
+      tickets[next] = ticket;
+      return next++;
+    }
+    Result<std::optional<size_t>> Test(Carrier::Ticket number) override {
+      const std::lock_guard lock(all.mutex_);
+      const TicketPointer ticket = tickets.at(number);
+      if (ticket->met && ++ticket->tests == 2) Arrive(*ticket);
+      if (!ticket->over) return std::optional<size_t>();
+      tickets.erase(number);
+      if (ticket->too_long) return Status(Code::kUnavailable, "a message is longer than the room for it");
+      return std::optional<size_t>(ticket->bytes);
+    }
+    bool Drop(Carrier::Ticket number) override {
+      const std::lock_guard lock(all.mutex_);
+      for (auto& [ranks, line] : all.lines_) std::erase(line.receives, tickets.at(number));
+      return tickets.erase(number) == 1;
+    }
+
+    Result<Carrier::Ticket> Begun(const TicketPointer& ticket, Line& line) {
+      while (!line.sends.empty() && !line.receives.empty()) {
+        line.receives.front()->met = line.sends.front();
+        line.sends.pop_front();
+        line.receives.pop_front();
+      }
+      tickets[next] = ticket;
+      return next++;
+    }
+
+    Carriers& all;
+    const uint32_t rank;
+    std::map<Carrier::Ticket, TicketPointer> tickets;
+    Carrier::Ticket next = 0;
+    size_t votes = 0;
+  };
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<One>> carriers_;
+  // Guarded by mutex_.
+  std::map<std::pair<uint32_t, uint32_t>, Line> lines_;
+  std::map<size_t, Vote> votes_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_TESTS_RUNTIME_RESTORE_CARRIERS_H_
