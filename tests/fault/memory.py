@@ -10,7 +10,7 @@ import shutil
 import signal
 import time
 
-from kills import EVERY, begun
+from kills import EVERY, begun, end_waits_for
 from step import wait_for
 from toy import BOUND, STEPS, Bad, Toy, reported
 
@@ -80,9 +80,10 @@ def rank_bytes(toy):
     """What all ranks take without any slot: Slurm's limit leaves no room for one."""
     with Cgroup(1 << 40) as cgroup:
         case = toy.case("bare")
-        with toy.life(case, "bare", case / "run", ranks=RANKS, settings={"SLURM_MEM_PER_NODE": "1"}, inside=cgroup.inside) as life:
+        with toy.life(case, "bare", case / "run", *end_waits_for(case / "never"), ranks=RANKS, settings={"SLURM_MEM_PER_NODE": "1"},
+                      inside=cgroup.inside) as life:
             begun(life)
-            return RANKS * max(resident(p.pid) for p in life.ranks if p.poll() is None)
+            return RANKS * max(resident(p.pid) for p in life.ranks)
 
 
 def resident(pid):

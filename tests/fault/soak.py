@@ -14,6 +14,7 @@ from toy import BOUND, Bad, Toy, committed, reported
 RANKS = 2
 EVERY = 4  # steps a save
 WARM = 3  # saves after which a life has all that it will ever hold
+FEW = 4  # looks, or saves, of which no more can be told than how a save goes
 GROWTH_KB = 4096
 REPORT = re.compile(r"(AddressSanitizer|ThreadSanitizer|LeakSanitizer|runtime error):?.*")
 
@@ -41,23 +42,32 @@ def live(toy, run_dir, restart, share, random):
     """One life, killed after `share` saves (None = it comes to its end); how many it made."""
     before = max((step_of(name) for name in committed(run_dir)), default=0) if restart else 0
     # No quarantine: freed memory must not look like a leak.
-    with toy.life(toy.folder, f"life{restart}", run_dir, ranks=RANKS, restart=restart,
+    # Far from its end when it has made its share, however late that is seen; some saves may be dropped before.
+    hold = ["--hold-at", before + EVERY * (share + 2), "--hold-file", toy.folder / "never"] if share else []
+    with toy.life(toy.folder, f"life{restart}", run_dir, *hold, ranks=RANKS, restart=restart,
                   settings={"ASAN_OPTIONS": "quarantine_size_mb=1:detect_leaks=1"}) as life:
-        samples = []
-        while len(life.running()) == RANKS and (share is None or len(samples) < share):
-            if not wait_for(lambda: len(reported(life)) > len(samples) or len(life.running()) < RANKS, BOUND):
-                raise Bad("stuck", "no further save\n" + life.log())
+        looks = []  # (saves so far, what each rank holds), many for each save
+
+        def look():
+            saves = len(reported(life))
             try:
-                samples.append([usage(process.pid) for process in life.ranks])
+                looks.append((saves, [usage(process.pid) for process in life.ranks]))
             except (OSError, TypeError):
-                break  # one of them has just ended
+                return True  # one of them has just ended
+            return saves > seen or len(life.running()) < RANKS
+
+        seen = 0
+        while len(life.running()) == RANKS and (share is None or seen < share):
+            if not wait_for(look, BOUND):
+                raise Bad("stuck", "no further save\n" + life.log())
+            seen = len(reported(life))
         if share is None:
             if not life.join(BOUND) or any(process.returncode for process in life.ranks):
                 raise Bad("stuck", f"exit status {[p.returncode for p in life.ranks]}\n" + life.log())
             if life.hash() != toy.hash:
                 raise Bad("mixed", "another result\n" + life.log())
-        elif len(samples) < share:
-            raise Bad("stuck", f"the life ended after {len(samples)} saves\n" + life.log())
+        elif seen < share:
+            raise Bad("stuck", f"the life ended after {seen} saves\n" + life.log())
         else:
             life.signal(random.randrange(RANKS), signal.SIGKILL)
             life.kill()
@@ -66,7 +76,7 @@ def live(toy, run_dir, restart, share, random):
         if life.resumed() < before:
             raise Bad("lost", f"resumed at step {life.resumed()}; step {before} was committed\n" + life.log())
         saves = len(reported(life))
-    flat(samples, f"life {restart}")
+    flat([look for look in looks if look[0] >= WARM], f"life {restart}")
     toy.check_all(run_dir)
     return saves
 
@@ -82,12 +92,12 @@ def usage(pid):
     return value | {"descriptors": len(os.listdir(f"/proc/{pid}/fd"))}
 
 
-def flat(samples, life):
+def flat(looks, life):
     """Threads and descriptors come and go within a save; what is lost by each save lifts even their least number above the first ones' largest."""
-    half = len(samples[WARM:]) // 2
+    half = len(looks) // 2
     for rank in range(RANKS):
-        early, late = ([sample[rank] for sample in part] for part in (samples[WARM:][:half], samples[WARM:][half:]))
-        if not early or not late:
+        early, late = ([held[rank] for _, held in part] for part in (looks[:half], looks[half:]))
+        if len(early) < FEW or looks[-1][0] - looks[0][0] < FEW:
             continue
         for name in ("Threads", "descriptors"):
             if min(s[name] for s in late) > max(s[name] for s in early):

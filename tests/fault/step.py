@@ -67,7 +67,7 @@ class Step:
         chosen = {"CAIRN_CHECKPOINT": "on", "CAIRN_DIR": str(run_dir), "CAIRN_LOCAL": "none", "CAIRN_STRIKES": "1000"} | (
             {"CAIRN_WRITER": "pwrite"} if fault else {}) | (settings or {})
         host_env = base | chosen | {
-            "CAIRN_HOST_JOB": "100", "CAIRN_HOST_STEP": "0", "CAIRN_HOST_RESTART": str(restart), "CAIRN_HOST_NTASKS": str(ranks)}
+            "CAIRN_HOST_JOB": "100", "CAIRN_HOST_STEP": str(os.getpid()), "CAIRN_HOST_RESTART": str(restart), "CAIRN_HOST_NTASKS": str(ranks)}
         self.ranks = []
         self.host = subprocess.Popen([*inside(None), programs.cairn, "host", "--listen", listen, "--print-env"], env=host_env,
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(self.logs / "host.err", "w"),

@@ -81,7 +81,7 @@ class Toy:
         """A run with two checkpoints, whose life was killed and left a save behind that never was committed."""
         case = self.case("base")
         run_dir = case / "run"
-        with self.life(case, "life0", run_dir, "--save-at", 8, 24) as life:
+        with self.life(case, "life0", run_dir, "--save-at", 8, 24, "--wait-at", 8, 24, "--hold-at", 25, "--hold-file", case / "never") as life:
             if not wait_for(lambda: len(committed(run_dir)) == 2):
                 raise RuntimeError("the base run did not save:\n" + life.log())
         half = run_dir / "step-000000000099.e1.0badf00d"

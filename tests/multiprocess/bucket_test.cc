@@ -85,6 +85,9 @@ class RunInABucket : public ::testing::Test {
     Shell("cd / && export CEPH_CONF=" + folder_->path() + "/server/ceph.conf; " +
           "radosgw -n client.rgw -f >/dev/null 2>&1 </dev/null & echo $! >" + folder_->path() +
           "/server/rgw.pid");
+    EXPECT_TRUE(
+        WaitFor([] { return Shell("curl --silent --fail --max-time 2 $CAIRN_S3_ENDPOINT/").code == 0; },
+                std::chrono::seconds(60)));
   }
 
   static inline const TempDir* folder_ = new TempDir;
@@ -148,20 +151,21 @@ TEST_F(RunInABucket, IsResumedAfterAKillToTheSameBitsAndObeysTheCommands) {
 }
 
 TEST_F(RunInABucket, GivesUpASaveWhileTheServerIsGoneAndMakesTheNextOne) {
-  const std::string steps = "400";
+  const std::string steps = "60", gone = folder_->path() + "/gone", back = folder_->path() + "/back";
   Step step({.ranks = 2,
              .dir = dir_,
-             .args = Args(steps, {"--hold-at", "20", "--hold-file", folder_->path() + "/go", "--save-at",
-                                  "21", "--wait-at", "21", "--save-at", "200", "--wait-at", "200"}),
-             .env = Env({{"CAIRN_S3_DEADLINE", "1s"}, {"CAIRN_S3_STALL", "1s"}})});
+             .args = Args(steps, {"--wait-file", gone, "--save-at", "10", "--wait-at", "10", "--hold-at",
+                                  "20", "--hold-file", back, "--save-at", "30", "--wait-at", "30"}),
+             .env = Env({{"CAIRN_S3_DEADLINE", "1s"}})});
   ASSERT_TRUE(WaitFor([&] { return !step.rank(1).Line("resumed").empty(); })) << step.Log();
   ASSERT_EQ(kill(Gateway(), SIGKILL), 0);
-  std::ofstream(folder_->path() + "/go").put('\n');
+  std::ofstream(gone).put('\n');
   ASSERT_TRUE(WaitFor([&] { return step.rank(0).Err().find("no save (request): ") != std::string::npos; }))
       << step.Log();
   RestartGateway();
+  std::ofstream(back).put('\n');
   ASSERT_TRUE(step.Join()) << step.Log();
-  EXPECT_THAT(step.rank(0).Err(), HasSubstr("saved step 200 (request)"));
+  EXPECT_THAT(step.rank(0).Err(), HasSubstr("saved step 30 (request)"));
   EXPECT_EQ(step.Hash(), UndisturbedHash(steps)) << step.Log();
   EXPECT_THAT(Cairn("verify " + dir_), HasSubstr("good"));
 }

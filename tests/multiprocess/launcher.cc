@@ -99,7 +99,7 @@ Step::Step(Options options) : options_(std::move(options)) {
   host_env["CAIRN_CHECKPOINT"] = host_env.contains("CAIRN_CHECKPOINT") ? host_env["CAIRN_CHECKPOINT"] : "on";
   host_env["CAIRN_DIR"] = options_.dir;
   host_env["CAIRN_HOST_JOB"] = std::to_string(options_.job);
-  host_env["CAIRN_HOST_STEP"] = "0";
+  host_env["CAIRN_HOST_STEP"] = std::to_string(getpid());  // tests that run beside this one have the same job
   host_env["CAIRN_HOST_RESTART"] = std::to_string(options_.restart);
   host_env["CAIRN_HOST_NTASKS"] = std::to_string(options_.ranks);
   host_.out = folder_.path() + "/host.out";

@@ -85,7 +85,7 @@ TEST_F(ShortOfMemory, ARankWritesThroughWhileOthersStageInMemory) {
     EXPECT_THAT(said,
                 HasSubstr("Each save is written to " + dir_ + " while the program stands still: about "));
     EXPECT_EQ(CountOf("no room to stage", said), 1u) << said;
-    EXPECT_EQ(Leftovers(dir_).size(), 1u);  // the folder of rank 1
+    EXPECT_TRUE(WaitFor([&] { return Leftovers(dir_).size() == 1; }));  // the folder of rank 1
     step.KillAll(SIGKILL);
     ASSERT_TRUE(step.Join());
   }

@@ -42,8 +42,8 @@ struct Options {
   std::string tag;
   // Every so many steps, before the boundary, each rank gives the metric "loss": |step - 30| + 100 · rank. Odd ranks alone give "odd".
   int64_t measure_every = 0;
-  int64_t quiet_at = -1;  // spends quiet_ms in cairn_quiet after this step
-  int quiet_ms = 300;
+  int64_t quiet_at = -1;  // waits in cairn_quiet after this step until quiet_file exists
+  std::string quiet_file;
   std::vector<int64_t> wait_at;  // calls cairn_wait after these steps
   int64_t exit_at = -1;          // this rank calls exit(0) after this step
   // This rank calls exit(0), or _exit(0), once this run directory holds an attempt that is not committed.
@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
   app.add_option("--tag", o.tag);
   app.add_option("--measure-every", o.measure_every);
   app.add_option("--quiet-at", o.quiet_at);
-  app.add_option("--quiet-ms", o.quiet_ms);
+  app.add_option("--quiet-file", o.quiet_file);
   app.add_option("--exit-at", o.exit_at);
   app.add_option("--wait-at", o.wait_at);
   app.add_option("--fork-at", o.fork_at);
@@ -344,7 +344,7 @@ int main(int argc, char** argv) {
     }
     if (done == o.quiet_at) {
       cairn_quiet_begin(session);
-      std::this_thread::sleep_for(std::chrono::milliseconds(o.quiet_ms));
+      AwaitFile(o.quiet_file);
       cairn_quiet_end(session);
     }
   }

@@ -110,7 +110,7 @@ TEST(Fabric, NamesTheRanksThatDoNotCome) {
   std::vector<std::unique_ptr<Member>> members;
   for (const int r : {0, 1, 2, 4}) {
     FabricOptions o = host.OptionsFor(r, 6, World::NodeOf(r));
-    o.open_bound = milliseconds(300);
+    o.open_bound = milliseconds(2000);
     members.push_back(std::make_unique<Member>(o));
   }
   for (auto& m : members) {
