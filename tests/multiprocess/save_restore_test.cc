@@ -16,6 +16,7 @@
 #include "runtime/catalog/lives.h"
 #include "runtime/io/hash.h"
 #include "tests/multiprocess/launcher.h"
+#include "tests/runtime/slurm/fake_scontrol.h"
 
 namespace cairn::testing {
 namespace {
@@ -532,10 +533,15 @@ TEST_F(SaveRestore, TheExtraSignalOfAnyRankMeansSaveNow) {
   EXPECT_EQ(Committed(dir_).front().manifest.trigger, "request");
 }
 
+// Nothing in it tells why a SIGTERM came. A Slurm that does not answer is asked again for 20 s.
+constexpr char kRunning[] =
+    "echo JobId=100 JobState=RUNNING Reason=None Requeue=0 Restarts=0 BatchFlag=0 Partition=batch";
+
 TEST_F(SaveRestore, ATermOfUnknownCauseSavesAndThenEndsEveryRankByTheSignal) {
 #ifndef CAIRN_PRELOAD
   GTEST_SKIP() << "signals come by way of the shim, which a sanitizer's runtime does not let be first";
 #endif
+  const FakeScontrol scontrol(kRunning);
   Step step({.ranks = 3, .dir = dir_, .args = kEndless});
   ASSERT_TRUE(WaitFor([&] { return !step.rank(2).Line("resumed").empty(); })) << step.Log();
   step.Kill(1, SIGTERM);
@@ -610,6 +616,7 @@ TEST_F(SaveRestore, TheSaveBeforeTheEndKnowsNoLimit) {
 #ifndef CAIRN_PRELOAD
   GTEST_SKIP() << "signals come by way of the shim, which a sanitizer's runtime does not let be first";
 #endif
+  const FakeScontrol scontrol(kRunning);
   Step step({.ranks = 1,
              .dir = dir_,
              .args = With(kTwoBlocks, {"--save-at", "3"}),
