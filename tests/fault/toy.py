@@ -136,7 +136,8 @@ class Toy:
                     tally.count(bad.outcome, case, str(bad))
                 except Exception as error:  # of the harness itself: never to be taken for survival
                     tally.count("stuck", case, repr(error))
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        # Of a machine's cores a container may have few, and each life has its bound.
+        with concurrent.futures.ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0)))) as pool:
             list(pool.map(go_through, lists))
 
 

@@ -1,6 +1,7 @@
 """Lives: a Python program run as the ranks of a step, life after life. For tests."""
 import os
 import pathlib
+import random
 import socket
 import subprocess
 import sys
@@ -16,9 +17,14 @@ MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "plm", "i
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """None of those that the kernel gives to whoever asks for any (from 32768 on): it is free until the program under test takes it."""
+    while True:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", random.randrange(20000, 30000)))
+            except OSError:
+                continue
+            return probe.getsockname()[1]
 
 
 def run_group(test, count, program, *arguments):
