@@ -14,7 +14,7 @@ from toy import BOUND, Bad, Toy, committed, reported
 RANKS = 2
 EVERY = 4  # steps a save
 WARM = 3  # saves after which a life has all that it will ever hold
-FEW = 4  # looks, or saves, of which no more can be told than how a save goes
+FEW = 3  # looks, or saves, of which no more can be told than how a save goes
 GROWTH_KB = 4096
 REPORT = re.compile(r"(AddressSanitizer|ThreadSanitizer|LeakSanitizer|runtime error):?.*")
 
@@ -94,10 +94,11 @@ def usage(pid):
 
 def flat(looks, life):
     """Threads and descriptors come and go within a save; what is lost by each save lifts even their least number above the first ones' largest."""
-    half = len(looks) // 2
+    half = (WARM + max((saves for saves, _ in looks), default=0)) // 2
     for rank in range(RANKS):
-        early, late = ([held[rank] for _, held in part] for part in (looks[:half], looks[half:]))
-        if len(early) < FEW or looks[-1][0] - looks[0][0] < FEW:
+        early = [held[rank] for saves, held in looks if saves <= half]
+        late = [held[rank] for saves, held in looks if saves > half]
+        if min(len(early), len(late), half - WARM + 1) < FEW:
             continue
         for name in ("Threads", "descriptors"):
             if min(s[name] for s in late) > max(s[name] for s in early):
