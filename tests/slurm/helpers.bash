@@ -44,6 +44,9 @@ cancel_all_jobs() {
   grep -oP " \K$T/\S+(?= )" /proc/self/mounts | as_root xargs --no-run-if-empty umount
 }
 
+# as_other_user COMMAND …: as a user who has nothing to do with the jobs.
+as_other_user() { as_root setpriv --reuid=cairn-dev2 --regid=cairn-dev2 --clear-groups env PATH="$PATH" "$@"; }
+
 as_root() {
   if ((EUID == 0)); then "$@"; else sudo env SLURM_CONF="$SLURM_CONF" "$@"; fi
 }
@@ -186,6 +189,25 @@ steps_lost() {
     / start step=/ { split($3, at, " "); if (lives++) lost += step - at[1]; step = at[1]; next }
     / step=[0-9]+$/ { if ($3 != step + 1) { print "after step " step " came " $3; bad = 1; exit }; step = $3 }
     END { if (!bad) print lost + 0; exit bad || step != last }' "${2:-$T/heat2d.log}"
+}
+
+# ran_again JOURNAL: for each life after the first, how long it took from the event that ended the one before it (a signal, a rank that was lost; of
+# one that was killed outright, the last that it noted) until it had restored.
+ran_again() {
+  python3 - "$1" <<'SCRIPT'
+import datetime, json, sys
+
+ended, restored = {}, {}
+for line in map(json.loads, open(sys.argv[1], encoding="utf-8")):
+    epoch, event = line["epoch"], line["event"]
+    time = datetime.datetime.strptime(line["time"], "%Y-%m-%dT%H:%M:%S.%fZ")
+    last, is_event = ended.get(epoch, (None, False))
+    if not is_event:
+        ended[epoch] = time, event in ("ending", "gone")
+    if event == "restore":
+        restored[epoch] = time
+print(", ".join(f"{(restored[life + 1] - ended[life][0]).total_seconds():.1f} s" for life in sorted(restored) if life + 1 in restored))
+SCRIPT
 }
 
 # --- The toy --------------------------------------------------------------------------------------------------------------------------

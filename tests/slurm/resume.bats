@@ -72,21 +72,33 @@ SCRIPT
   done
 }
 
-@test "a job that is preempted before it has restored loses nothing: it is requeued" {
-  local job
+@test "two jobs are preempted: one before it has restored loses nothing and is requeued, one that may not be requeued is told how to resume" {
+  local job kept high again options='--steps 1500'
+  kept=$(submit kept --nodes=1 --partition=now --no-requeue <<SCRIPT
+#!/bin/bash
+srun --checkpoint $toy $options --step-us 60000 >toy.kept
+SCRIPT
+  )
+  wait_for 30 grep -qs resumed "$T/toy.kept"
   job=$(submit toy --nodes=2-4 --checkpoint --checkpoint-dir=run <<SCRIPT
 #!/bin/bash
 srun $toy --steps 50 --restore-file go
 SCRIPT
   )
   wait_for 30 grep -q 'cairn: protected: ' "$T/toy.out"
-  preempt_job "$job" 2
+  high=$(preempt_job "$job" 4)
   grep -q "cairn: job $job is requeued and will resume" "$T/toy.out"
+  job_is "$kept" PREEMPTED
+  as_root scancel "$high"
   as_user touch go
   lift_hold "$job"
   wait_for 60 job_has_ended "$job"
   job_is "$job" COMPLETED
   [[ $(job_field "$job" Restarts) == 1 ]]
+
+  again=$(grep -oP 'not requeued by Cairn \(.*requeue.*\); to resume, run the same command again with \K--checkpoint-dir=\S+' "$T/kept.out")
+  run -0 as_user srun --nodes=1 --checkpoint "$again" "$toy" $options --step-us 0
+  [[ $(toy_hash <<<"$output") == "$(undisturbed_toy_hash $options)" && $output == *resumed\ [1-9]* ]]
 }
 
 array_has() { (($(squeue --noheader --array --job="$1" --states="$2" --format=%i | wc -l) == $3)); }
