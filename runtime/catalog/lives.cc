@@ -24,6 +24,10 @@ void Add(const Json& line, const std::string& event, LifeStory* life) {
     life->ranks = number("world_size");
     life->began = text("time");
     life->run_life = line.value("run_life", "");
+    life->on_nodes = line.value("nodes", "");
+    if (line.contains("program"))
+      life->program = Program{text("program"), text("program_hash"),
+                              line.at("arguments").get<std::vector<std::string>>()};
   } else if (event == "restore") {
     life->restored = text("checkpoint");
   } else if (event == "saved") {

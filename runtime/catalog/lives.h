@@ -14,6 +14,7 @@
 
 #include "planner/base/status.h"
 #include "runtime/catalog/checkpoints.h"
+#include "runtime/catalog/program.h"
 #include "runtime/catalog/run_directory.h"
 
 namespace cairn {
@@ -24,6 +25,8 @@ struct LifeStory {
   std::string run_life;  // which life of which `cairn run` (SLURM_CAIRN_LIFE); "" = of none
   int64_t restart = 0;
   int64_t ranks = 0;
+  std::string on_nodes;  // as Slurm writes them; "" = not known
+  std::optional<Program> program;
   std::string restored;  // the checkpoint that it went on from; "" = it began fresh, or never came so far
   int64_t saves = 0;
   std::optional<int64_t> last_saved_step;

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "runtime/catalog/lives.h"
 
@@ -13,10 +14,13 @@ namespace cairn {
 // order. `newest`: no later life is known.
 void GuessEnd(LifeStory* life, bool left, bool newest);
 
-// Some lines for a person.
-std::string Tell(const LifeStory& life);
+// What is different from the life before, one text for each: "4 -> 2 ranks", "program rebuilt". What one of the two did not tell is not compared.
+std::vector<std::string> Changes(const LifeStory& before, const LifeStory& life);
 
-nlohmann::ordered_json LifeJson(const LifeStory& life);
+// Some lines for a person. `before`: the life before it, null = there is none.
+std::string Tell(const LifeStory& life, const LifeStory* before);
+
+nlohmann::ordered_json LifeJson(const LifeStory& life, const LifeStory* before);
 
 }  // namespace cairn
 

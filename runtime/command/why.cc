@@ -23,20 +23,24 @@ Result<int> Why(const std::string& job_or_dir, bool json) {
     const auto beat = ReadBeat(dir.PathOf(names::AliveFile(life.epoch)));
     GuessEnd(&life, beat.ok() && *beat && (*beat)->left, &life == &lives.back());
   }
-  if (found.job) {
-    const std::string job = std::to_string(found.job->job);
-    std::erase_if(lives, [&](const LifeStory& life) { return life.job != job; });
+  const auto wanted = [&](const LifeStory& life) {
+    return !found.job || life.job == std::to_string(found.job->job);
+  };
+  std::string text;
+  Json out = Json::array();
+  const LifeStory* before = nullptr;  // whose ever it was
+  for (const LifeStory& life : lives) {
+    if (wanted(life) && json) out.push_back(LifeJson(life, before));
+    if (wanted(life) && !json) text += Tell(life, before);
+    before = &life;
   }
   if (json) {
-    Json out = Json::array();
-    for (const LifeStory& life : lives) out.push_back(LifeJson(life));
     PrintJson({{"dir", dir.path()}, {"lives", std::move(out)}});
     return kExitGood;
   }
   std::printf("%s\n", dir.path().c_str());
-  if (lives.empty())
-    std::printf("no life has written its journal here%s\n", found.job ? " for that job" : "");
-  for (const LifeStory& life : lives) std::printf("%s", Tell(life).c_str());
+  if (text.empty()) std::printf("no life has written its journal here%s\n", found.job ? " for that job" : "");
+  std::printf("%s", text.c_str());
   return kExitGood;
 }
 
@@ -48,7 +52,8 @@ void AddWhy(CLI::App* app, Invocation* invocation) {
       app, invocation, "why",
       "Tell why each life of a run ended (preempted, time limit, cancelled, a lost rank, killed outright), "
       "what\n"
-      "it had gone on from, what it saved and gave up, and whether it was requeued. With a JOB, only that\n"
+      "it had gone on from, what was other than in the life before it, what it saved and gave up, and "
+      "whether it was requeued. With a JOB, only that\n"
       "job's lives. Read from journal.jsonl in the run's directory, which outlives truncated logs.",
       "cairn why 4711", [=] { return Why(*name, invocation->json); });
   why->add_option("JOB|DIR", *name, "a job, JOB.STEP, or the run's directory")->required()->type_name("");

@@ -72,6 +72,7 @@ Result<std::optional<Bootstrap>> ReadBootstrap(const GetEnv& get, int rank, int 
   char host[256] = "localhost";
   gethostname(host, sizeof host - 1);
   out.node = get("SLURM_CAIRN_NODE").value_or(get("SLURMD_NODENAME").value_or(host));
+  out.nodes = get("SLURM_STEP_NODELIST").value_or("");
   out.first_on_node = ToInt(get("SLURM_LOCALID")).value_or(0) == 0;
   out.ranks_on_node = token ? TasksOnNode(get) : 1;
   out.epilog_cleans = get("SLURM_CAIRN_EPILOG") == "1";

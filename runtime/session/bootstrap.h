@@ -23,6 +23,7 @@ struct Bootstrap {
   int ranks_on_node = 1;
   bool first_on_node = true;
   std::string node;
+  std::string nodes;  // of the step, as Slurm writes them; "" = not known
   bool epilog_cleans = false;
   Identity identity;
   bool supervised = false;     // `cairn run` starts the next life, where one can go on

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/catalog/marks.h"
+#include "runtime/catalog/program.h"
 #include "runtime/formats/names.h"
 #include "runtime/formats/sums.h"
 #include "runtime/io/random.h"
@@ -47,12 +48,20 @@ Status Keeper::Own() {
     if (!written.ok())
       links_.log->Warn("`cairn save` and `cairn status` will not reach this job: ", written.message());
   }
+  const Program program = ReadProgram();
+  std::string arguments;
+  for (const std::string& argument : program.arguments)
+    arguments += (arguments.empty() ? "" : ",") + Quote(argument);
   Journal("life", {{"job", Quote(boot_.identity.job)},
                    {"step", Quote(boot_.identity.step)},
                    {"restart", std::to_string(boot_.identity.restart)},
                    {"node", Quote(boot_.identity.node)},
                    {"world_size", std::to_string(boot_.world_size)},
-                   {"run_life", Quote(boot_.run_life)}});
+                   {"run_life", Quote(boot_.run_life)},
+                   {"nodes", Quote(boot_.nodes)},
+                   {"program", Quote(program.path)},
+                   {"program_hash", Quote(program.hash)},
+                   {"arguments", "[" + arguments + "]"}});
   return OkStatus();
 }
 

@@ -33,7 +33,9 @@ std::vector<std::string> NamesOf(const std::vector<Json>& events, uint32_t epoch
 
 // Those that the lives below cannot help writing.
 const std::map<std::string, std::set<std::string>> kFields = {
-    {"life", {"job", "step", "restart", "node", "world_size", "run_life"}},
+    {"life",
+     {"job", "step", "restart", "node", "world_size", "run_life", "nodes", "program", "program_hash",
+      "arguments"}},
     {"restore",
      {"checkpoint", "step", "world_size", "saved_world_size", "state_bytes", "read_bytes", "near_bytes",
       "restore_ns"}},
@@ -82,6 +84,9 @@ TEST(Journal, TellsEachStageOfEachLifeAndSaveByStableNames) {
     EXPECT_THAT(event["time"].get<std::string>(),
                 ::testing::MatchesRegex("....-..-..T..:..:..\\.[0-9][0-9][0-9]Z"));
   }
+  EXPECT_THAT(last["life"]["program"].get<std::string>(), ::testing::EndsWith("/cairn_toy"));
+  EXPECT_THAT(last["life"]["arguments"].get<std::vector<std::string>>(),
+              ElementsAre("--n", "10007", "--steps", "60", "--step-us", "2000"));
   EXPECT_EQ(last["restore"]["step"], 20);
   EXPECT_EQ(last["restore"]["saved_world_size"], 2);
   EXPECT_EQ(last["restore"]["world_size"], 3);

@@ -174,6 +174,7 @@ life 1: job 12.0, restart 0, 4 ranks, leader on n1, began 2026-03-01T12:00:00Z
   end: preempted at step 203 (PreemptTime is set)
   requeued: job 12 was requeued
 life 2: job 12.0, restart 1, 2 ranks, leader on n2, began 2026-03-01T12:40:00Z
+  changed: 4 -> 2 ranks
   went on from step-000000000204.e1.00c0ffee
   passed over a damaged checkpoint, b: a flipped byte
   saved nothing
@@ -183,6 +184,7 @@ life 3: job 17.0, restart 0, 2 ranks, leader on n2, began 2026-03-01T13:00:00Z
   saved nothing
   end: rank lost (rank 1: connection reset)
 life 4: job 18.0, restart 0, 1 rank, leader on n3, began 2026-03-01T13:20:00Z
+  changed: 2 -> 1 rank
   began fresh
   saved nothing
   end: open (it runs still, or was killed outright; `cairn status` tells which)
@@ -200,6 +202,11 @@ TEST(CairnWhy, PrintsStableJson) {
                                    {"restart", 0},
                                    {"node", "n1"},
                                    {"ranks", 4},
+                                   {"nodes", nullptr},
+                                   {"program", nullptr},
+                                   {"program_hash", nullptr},
+                                   {"arguments", nullptr},
+                                   {"changed", Json::array()},
                                    {"began", "2026-03-01T12:00:00Z"},
                                    {"restored", nullptr},
                                    {"saves", 2},
@@ -214,6 +221,34 @@ TEST(CairnWhy, PrintsStableJson) {
                                    {"requeued", true},
                                    {"requeue_text", "job 12 was requeued"}}));
   EXPECT_EQ(why["lives"][3]["end"], "open");
+}
+
+std::string LifeLine(int epoch, int ranks, const std::string& nodes, const std::string& program,
+                     const std::string& hash, const std::string& arguments) {
+  return R"({"event":"life","time":"2026-03-01T12:00:00Z","epoch":)" + std::to_string(epoch) +
+         R"(,"job":"12","step":"0","restart":0,"node":"n1","world_size":)" + std::to_string(ranks) +
+         R"(,"nodes":")" + nodes + R"(","program":")" + program + R"(","program_hash":")" + hash +
+         R"(","arguments":)" + arguments + "}\n";
+}
+
+TEST(CairnWhy, TellsWhatHasChangedSinceTheLifeBefore) {
+  SampleRun run;
+  WriteText(run.path() + "/journal.jsonl",
+            LifeLine(1, 4, "n[1-4]", "/home/me/train", "aa", R"(["--lr","0.1"])") +
+                LifeLine(2, 4, "n[1-4]", "/home/me/train", "aa", R"(["--lr","0.1"])") +
+                LifeLine(3, 2, "n[1-2]", "/home/me/train", "bb", R"(["--lr","0.1","--name","my run"])") +
+                LifeLine(4, 2, "n[1-2]", "/tmp/train", "bb", "[]"));
+  const Json lives = RunCairn({"why", "--json", run.path()}).Json()["lives"];
+  ASSERT_EQ(lives.size(), 4U);
+  EXPECT_EQ(lives[0]["changed"], Json::array());
+  EXPECT_EQ(lives[1]["changed"], Json::array());
+  EXPECT_EQ(lives[2]["changed"], (Json{"4 -> 2 ranks", "nodes n[1-4] -> n[1-2]", "program rebuilt",
+                                       "arguments --lr 0.1 -> --lr 0.1 --name 'my run'"}));
+  EXPECT_EQ(lives[3]["changed"],
+            (Json{"program /home/me/train -> /tmp/train", "arguments --lr 0.1 --name 'my run' -> none"}));
+  EXPECT_EQ(lives[3]["arguments"], Json::array());
+  EXPECT_THAT(RunCairn({"why", run.path()}).out,
+              HasSubstr("\n  changed: 4 -> 2 ranks; nodes n[1-4] -> n[1-2]; program rebuilt; "));
 }
 
 TEST(CairnWhy, TellsOnlyTheLivesOfAJobThatWasNamed) {
