@@ -79,13 +79,15 @@ save_is_written() {
 }
 
 @test "shrink: a resize that is asked for while a save is written waits for that save, and has its own" {
-  local job options="$plate --steps 400 --step-ms 20"
-  job=$(elastic "--nodes=4 --export=ALL,$(slow_io 300)" '' '--checkpoint-dir=run --checkpoint=20steps' $options)
-  wait_for 30 save_is_written
+  local job options="$plate --steps 300 --step-ms 20"
+  job=$(elastic "--nodes=4 --export=ALL,$(slow_io 300)" '' '--checkpoint-dir=run --checkpoint-on=request' $options)
+  wait_for 30 heat2d_is_past 5
+  as_user cairn save run >/dev/null 3>&- &
+  wait_for 20 save_is_written
   run -0 as_user cairn resize "$job" 1
   [[ $output == *"job $job has n1 now"*"resumed  from step "*" on 1 rank"* ]]
-  ends_well "$job" 400 $options
-  [[ $(lives_of) == 2 && $(ranks_of 0) == 4 && $(ranks_of 1) == 1 ]]
+  ends_well "$job" 300 $options
+  [[ $(lives_of) == 2 && $(ranks_of 0) == 4 && $(ranks_of 1) == 1 && $(grep -c 'cairn: saved step .* (request)' "$T/heat2d.out") == 2 ]]
 }
 
 @test "shrink: a job that is cancelled while it saves for a resize stays cancelled, and cairn resize says that nothing was changed" {
