@@ -69,6 +69,17 @@ jobs_are() { [[ $(squeue --noheader --format=%A | wc -l) == "$1" ]]; }
   [[ $(lives_of) == 2 && $(ranks_of 0) == 2 && $(ranks_of 1) == 4 ]]
 }
 
+@test "grow: a job that has grown grows once more, with two tasks on each node" {
+  local job options="$plate --steps 400 --step-ms 20"
+  job=$(elastic --nodes=1 --tasks-per-node=2 '--checkpoint-dir=run --checkpoint-on=request' $options)
+  wait_for 30 heat2d_is_past 5
+  run -0 as_user cairn resize "$job" 2
+  run -0 as_user cairn resize "$job" 4
+  [[ $output == *"job $job has n[1-4] now"*"resumed  from step "*" on 8 ranks"* ]]
+  ends_well "$job" 400 $options
+  [[ $(lives_of) == 3 && $(ranks_of 0) == 2 && $(ranks_of 1) == 4 && $(ranks_of 2) == 8 ]]
+}
+
 # An attempt whose files are there, and which has not been committed.
 save_is_written() {
   local files
@@ -147,6 +158,36 @@ save_is_written() {
   done
   ends_well "$job" 300 $options
   [[ $(lives_of) == 3 && $(ranks_of 2) == 3 ]]
+}
+
+@test "loss: without --no-kill a job whose node dies is requeued, and goes on; also when it was the leader's" {
+  local job node life=0 options="$plate --steps 300"
+  job=$(elastic --nodes=2 '' '--checkpoint-dir=run --checkpoint=20steps' $options '--step-ms $((SLURM_RESTART_COUNT > 1 ? 0 : 20))')
+  for node in n2 n1; do
+    wait_for 30 begins $life
+    wait_for 30 has_committed "$T/run" $((++life))
+    kill_node $node
+    wait_for 60 job_is "$job" PENDING
+    revive_node $node
+    lift_hold "$job"
+    wait_for 60 begins $life
+  done
+  ends_well "$job" 300 $options
+  [[ $(lives_of) == 3 && $(job_field "$job" Restarts) == 2 ]]
+}
+
+@test "loss: a rank that hangs is named by the save that is given up for it; when it goes on, the job does" {
+  local job pid options="$plate --steps 300 --step-ms 20"
+  job=$(elastic '--nodes=2 --export=ALL,CAIRN_SAVE_TIMEOUT=2s' '' '--checkpoint-dir=run --checkpoint-on=request' $options)
+  wait_for 30 heat2d_is_past 5
+  pid=$(task_pid "$job" 1)
+  as_root kill -STOP "$pid"
+  run -1 as_user cairn save run
+  as_root kill -CONT "$pid"
+  [[ $output == *"time was up while waiting for "*": rank 1;"* ]]
+  run -0 as_user cairn save run
+  ends_well "$job" 300 $options
+  [[ $(lives_of) == 1 ]]
 }
 
 @test "loss: with --no-kill a job goes on with the nodes that are left when one dies" {

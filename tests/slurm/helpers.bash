@@ -206,7 +206,7 @@ for line in map(json.loads, open(sys.argv[1], encoding="utf-8")):
         ended[epoch] = time, event in ("ending", "gone")
     if event == "restore":
         restored[epoch] = time
-print(", ".join(f"{(restored[life + 1] - ended[life][0]).total_seconds():.1f} s" for life in sorted(restored) if life + 1 in restored))
+print(", ".join(f"{(restored[life + 1] - ended[life][0]).total_seconds():.1f} s" for life in sorted(restored) if life + 1 in restored) or "0 s, in its only life")
 SCRIPT
 }
 
