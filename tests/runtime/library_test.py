@@ -1,13 +1,16 @@
-"""libcairn.so is a guest in other people's programs: it shows nothing but cairn.h and needs no shared C++ library.
+"""libcairn.so is a guest in other people's programs: it shows nothing but cairn.h, needs no shared C++ library, and no newer glibc than is promised.
 
 usage: library_test.py libcairn.so cairn.h
 """
 
+import platform
 import re
 import subprocess
 import sys
 
 NEEDED = {"libuv.so.1", "libsodium.so.23", "libm.so.6", "libc.so.6", "ld-linux-x86-64.so.2"}
+
+GLIBC = (2, 36)  # docs/containers.md; who builds with a newer one may get symbols of that
 
 
 def run(*command):
@@ -29,6 +32,9 @@ def main(library, header):
     if needed - NEEDED:
         faults.append(f"needs {needed - NEEDED}")
     versions = sorted({tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([0-9.]+)", run("readelf", "-V", library))})
+    bound = max(GLIBC, tuple(map(int, platform.libc_ver()[1].split("."))))
+    if versions[-1] > bound:
+        faults.append(f"needs a newer glibc than {'.'.join(map(str, bound))}")
     print("needs glibc", ".".join(map(str, versions[-1])), "and", ", ".join(sorted(needed)))
     for fault in faults:
         print(f"{library}: {fault}")
