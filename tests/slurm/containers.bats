@@ -4,7 +4,7 @@ load helpers
 # container: makes $T/inside, which runs its arguments in a root that holds the system's programs, $T, and what MOUNT names besides.
 container() {
   [[ $CAIRN_PREFIX != /usr* ]] || skip 'Cairn is installed among the programs of the system'
-  as_user unshare --map-current-user --keep-caps --mount true || skip 'this kernel lets users make no namespaces'
+  as_user unshare --map-current-user --keep-caps --mount mount --rbind /dev /dev || skip 'this kernel lets users make no namespaces'
   as_user tee inside >/dev/null <<SCRIPT
 #!/bin/bash
 exec unshare --map-current-user --keep-caps --mount bash -c '
