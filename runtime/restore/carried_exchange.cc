@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -17,6 +18,14 @@ namespace {
 
 constexpr size_t kReading = 3;
 constexpr size_t kTaking = 3;
+
+// Memory that the carrier may use for as long as it likes.
+void KeepForGood(std::shared_ptr<void> memory) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::shared_ptr<void>>;  // guarded by mutex
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(memory));
+}
 
 // Why what is under way must be given up; OK while there is hope.
 Status GiveUp(const CarriedRound::Links& links, const Patience& patience, bool failed) {
@@ -347,7 +356,7 @@ class Carried {
     for (Taking& taking : buffers_->taking) {
       if (taking.receive) links_.carrier->Drop(*taking.receive);
     }
-    static_cast<void>(buffers_.release());
+    KeepForGood(buffers_);
   }
 
   const ExchangePlan& plan_;
@@ -359,7 +368,7 @@ class Carried {
   LoadStats stats_;
   ReadStream for_others_, own_;
   std::optional<BlockBuffer> own_buffer_;
-  std::unique_ptr<Buffers> buffers_ = std::make_unique<Buffers>();
+  const std::shared_ptr<Buffers> buffers_ = std::make_shared<Buffers>();
   std::vector<Turn> turns_;
   size_t next_receive_ = 0, next_read_ = 0, next_send_ = 0;  // turns
   std::vector<Carrier::Ticket> empty_sends_;                 // of blocks that were not read
@@ -374,13 +383,13 @@ CarriedRound::~CarriedRound() {
 
 Result<bool> CarriedRound::Ask(bool can_begin) {
   asked_ = true;
-  auto all = std::make_unique<int>(0);
+  const auto all = std::make_shared<int>(0);
   CAIRN_ASSIGN_OR_RETURN(const Carrier::Ticket ticket, links_.carrier->Agree(can_begin, all.get()));
   for (Patience patience;; patience.Wait()) {
     CAIRN_ASSIGN_OR_RETURN(const std::optional<size_t> over, links_.carrier->Test(ticket));
     if (over) return *all == 1;
     if (const Status why = GiveUp(links_, patience, !links_.round->status().ok()); !why.ok()) {
-      static_cast<void>(all.release());  // the carrier may still write there
+      KeepForGood(all);
       return why;
     }
   }

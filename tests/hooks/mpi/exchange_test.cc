@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kBytes = (2 * 3000 * 1000 + (3 << 20) / 1000 * 1000) * 8;  // of all arrays
+constexpr int64_t kBytes = (2 * 2000 * 1000 + (2 << 20) / 1000 * 1000) * 8;  // of all arrays
 
 Step::Options MpiStep(const std::string& dir, int ranks, int life) {
   Step::Options options{.ranks = ranks, .dir = dir, .env = {{"CAIRN_ON", "request"}}, .restart = life};

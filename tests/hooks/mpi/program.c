@@ -19,7 +19,7 @@
 
 #include "cairn/cairn.h"
 
-enum { ROWS = 3000, WIDTH = 1000, REPLICA = 3 << 20, ARRAYS = 3 };
+enum { ROWS = 2000, WIDTH = 1000, REPLICA = 2 << 20, ARRAYS = 3 };
 
 static int dying;
 
