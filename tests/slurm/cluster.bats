@@ -20,7 +20,7 @@ load helpers
 @test "without Cairn a preempted job fails in its grace time and is lost" {
   local job
   job=$(submit_heat2d --nodes=2-4 -- --steps 100000 --step-ms 20)
-  wait_for 20 heat2d_is_past 1
+  wait_for 60 heat2d_is_past 1
   [[ $(heat2d_start 0 nodes) == 'n[1-4]' ]]
   preempt_job "$job" 2
   job_is "$job" FAILED
@@ -30,10 +30,10 @@ load helpers
 @test "a requeued job starts again on fewer nodes as soon as its owner lifts the hold" {
   local job
   job=$(submit_heat2d --nodes=2-4 -- --steps 100000 --step-ms 20)
-  wait_for 20 heat2d_is_past 1
+  wait_for 60 heat2d_is_past 1
   as_user scontrol requeue "$job"
   preempt_job "$job" 2
   lift_hold "$job"
-  wait_for 20 heat2d_start 1 step
+  wait_for 60 heat2d_start 1 step
   [[ $(heat2d_start 1 step) == 0 && $(heat2d_start 1 ranks) == 2 ]]
 }

@@ -2,22 +2,21 @@
 load helpers
 
 # said PATTERN NAME: the last match in a job's output.
-said() { grep -oP "$1" "$T/$2.out" | tail -n 1; }
-
-an_attempt_is_open() {
-  local attempt
-  for attempt in "$T"/run/step-*; do [[ -d $attempt && ! -e $attempt/manifest.json ]] && return 0; done
-  return 1
-}
+said() { grep -oP "$1" "$T/$2.out" | tail -n 1 | grep .; }
 
 @test "a job preempted while a save is written finishes that save first, decides about a newer one, and resumes from the newest" {
-  local job open plan options='--nx 96 --ny 64 --steps 500 --step-ms 20'
-  job=$(submit_heat2d --nodes=2-4 --export="ALL,$(slow_io 400)" --checkpoint=60steps --checkpoint-dir=run -- $options)
+  local job open plan options='--nx 96 --ny 64 --steps 500'
+  local under_way='cairn: .* left: step [0-9]+, whose save is under way, is durable .*'
+  job=$(submit_heat2d --nodes=2-4 --export="ALL,$(slow_io 100)" --checkpoint=5steps --checkpoint-dir=run -- $options --step-ms 100)
   wait_for 60 has_committed "$T/run"
-  wait_for 30 an_attempt_is_open
-  preempt_job "$job" 2
-  wait_for 30 grep -q "job $job is requeued" "$T/heat2d.out"
-  plan=$(said 'cairn: .* left: step [0-9]+, whose save is under way, is durable .*' heat2d)
+  hold_saves
+  wait_for 60 has_attempt "$T/run"
+  submit high --partition=high --nodes=2 <<<$'#!/bin/bash\nexec sleep 600' >/dev/null
+  wait_for 60 said "$under_way" heat2d
+  release_saves
+  wait_for 60 has_left "$job"
+  grep -q "job $job is requeued" "$T/heat2d.out"
+  plan=$(said "$under_way" heat2d)
   open=$(grep -oP 'left: step \K[0-9]+' <<<"$plan")
   grep -q "^cairn: saved step $open (interval)" <(sed -n '/^cairn: preempted/,$p' "$T/heat2d.out")
   case $plan in
@@ -25,6 +24,7 @@ an_attempt_is_open() {
     *'does not fit after it') [[ $(said 'cairn: saved step [0-9]+ \(\w+\)' heat2d) == *"step $open (interval)" ]] ;;
     *) false ;;
   esac
+  hurry
   lift_hold "$job"
   wait_for 90 job_has_ended "$job"
   job_is "$job" COMPLETED
@@ -34,14 +34,14 @@ an_attempt_is_open() {
 
 @test "a job preempted in a step that is too long for its grace time is requeued and goes on from its newest checkpoint" {
   local job saved
-  job=$(submit toy --nodes=2-4 --checkpoint=20steps --checkpoint-dir=run <<SCRIPT
+  job=$(submit toy --partition=brief --nodes=2-4 --checkpoint=20steps --checkpoint-dir=run <<SCRIPT
 #!/bin/bash
 srun $toy --steps 100 --step-us 20000 --hold-at 70 --hold-file go
 SCRIPT
   )
-  wait_for 30 has_committed "$T/run" 2
-  wait_for 30 grep -q '^cairn: a preemption leaves [0-9.]* s: .* durable in about .*, so nothing is lost' "$T/toy.out"
-  wait_for 30 eval '(($(grep -c "^holding 70$" "$T/toy.out") == 4))'
+  wait_for 60 has_committed "$T/run" 2
+  wait_for 60 grep -q '^cairn: a preemption leaves [0-9.]* s: .* durable in about .*, so nothing is lost' "$T/toy.out"
+  wait_for 60 eval '(($(grep -c "^holding 70$" "$T/toy.out") == 4))'
   preempt_job "$job" 2
   saved=$(committed_step "$T/run")
   ((saved >= 40 && saved < 70))
@@ -86,16 +86,16 @@ SCRIPT
   as_user chmod +x bin/scontrol
   job=$(submit toy --nodes=2-4 --checkpoint --checkpoint-dir=run <<SCRIPT
 #!/bin/bash
-PATH=$T/bin:\$PATH srun $toy --steps 2000 --step-us 20000 --hold-at 1500 --hold-file go
+PATH=$T/bin:\$PATH srun $toy --steps 100000 --step-us 20000
 SCRIPT
   )
-  wait_for 30 grep -q '^resumed' "$T/toy.out"
-  wait_for 10 grep -q '^cairn: a preemption leaves' "$T/toy.out"
+  wait_for 60 grep -q '^resumed' "$T/toy.out"
+  wait_for 60 grep -q '^cairn: a preemption leaves' "$T/toy.out"
   as_user touch silent
   submit high --partition=high --nodes=2 <<<$'#!/bin/bash\nexec sleep 600' >/dev/null
-  wait_for 20 grep -q '^cairn: Slurm has not said yet whether this is a preemption' "$T/toy.out"
-  grep -q '^cairn: SIGTERM of unknown cause' "$T/toy.out"
+  wait_for 60 grep -q '^cairn: Slurm has not said yet whether this is a preemption' "$T/toy.out"
+  wait_for 60 grep -q '^cairn: SIGTERM of unknown cause' "$T/toy.out"
   as_user rm silent
-  wait_for 20 grep -q "^cairn: job $job is requeued" "$T/toy.out"
+  wait_for 60 grep -q "^cairn: job $job is requeued" "$T/toy.out"
   [[ $(grep -c '^cairn: preempted; ' "$T/toy.out") == 1 ]]
 }

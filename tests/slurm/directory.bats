@@ -6,7 +6,7 @@ readonly plate='--nx 96 --ny 64'
 @test "6: a directory in use by a live job is refused to another one, naming the holder" {
   local holder
   holder=$(submit_heat2d --nodes=2 --checkpoint --checkpoint-dir=run -- $plate --steps 100000 --step-ms 20)
-  wait_for 30 heat2d_is_past 1
+  wait_for 60 heat2d_is_past 1
   run as_user srun --nodes=2 --mpi=pmix --checkpoint --checkpoint-dir="$T/run" "$heat2d" $plate --steps 10
   ((status != 0))
   [[ $output == *"$T/run is in use by job $holder, step 0"*"give this one another --checkpoint-dir"* && $output != *"from step"* ]]
@@ -54,17 +54,18 @@ ask_for_save() { as_user scancel --signal=USR1 "$1"; }
 checksums() { (cd "$1" && find step-* -type f -print0 | sort -z | xargs -0 sha256sum); }
 
 @test "7: a job whose directory cannot be written goes on to the same hash, says so once per attempt, and old checkpoints stay" {
-  local job before n options="$plate --steps 400 --step-ms 20"
-  job=$(submit_heat2d --nodes=2 --checkpoint --checkpoint-dir=run --checkpoint-signal=USR1 --checkpoint-on=request -- $options)
-  wait_for 30 heat2d_is_past 5
+  local job before n options="$plate --steps 500"
+  job=$(submit_heat2d --nodes=2 --checkpoint --checkpoint-dir=run --checkpoint-signal=USR1 --checkpoint-on=request -- $options --step-ms 100)
+  wait_for 60 heat2d_is_past 2
   ask_for_save "$job"
-  wait_for 10 committed_step "$T/run"
+  wait_for 60 committed_step "$T/run"
   before=$(checksums "$T/run")
   as_user chmod 555 run
   for n in 1 2; do
     ask_for_save "$job"
-    wait_for 10 failed $n
+    wait_for 60 failed $n
   done
+  hurry
   wait_for 60 job_has_ended "$job"
   job_is "$job" COMPLETED
   [[ $(failures) == 2 ]]
@@ -78,7 +79,7 @@ checksums() { (cd "$1" && find step-* -type f -print0 | sort -z | xargs -0 sha25
   local job options="$plate --steps 100 --step-ms 20"
   as_user mkdir -m 555 run
   job=$(submit_heat2d --nodes=2 --checkpoint --checkpoint-dir=run -- $options)
-  wait_for 40 job_has_ended "$job"
+  wait_for 60 job_has_ended "$job"
   job_is "$job" COMPLETED
   grep -q "^cairn: NOT PROTECTED for now: .*$T/run.*: Permission denied" "$T/heat2d.out"
   [[ $(grep -c '^cairn: no save (end)' "$T/heat2d.out") == 1 ]]
@@ -86,19 +87,20 @@ checksums() { (cd "$1" && find step-* -type f -print0 | sort -z | xargs -0 sha25
 }
 
 @test "7: a job whose 64 MiB file system is full goes on to the same hash, says so once per attempt, and old checkpoints stay" {
-  local job before n options='--nx 1024 --ny 1024 --steps 100 --step-ms 20'
+  local job before n options='--nx 1024 --ny 1024 --steps 100'
   as_user mkdir run
   as_root mount -t tmpfs -o "size=64m,uid=$(id -u "$cluster_user"),mode=755" tmpfs "$T/run"
-  job=$(submit_heat2d --nodes=2 --checkpoint --checkpoint-dir=run --checkpoint-signal=USR1 --checkpoint-on=request -- $options)
-  wait_for 30 heat2d_is_past 2
+  job=$(submit_heat2d --nodes=2 --checkpoint --checkpoint-dir=run --checkpoint-signal=USR1 --checkpoint-on=request -- $options --step-ms 300)
+  wait_for 60 heat2d_is_past 1
   ask_for_save "$job"
-  wait_for 20 committed_step "$T/run"
+  wait_for 60 committed_step "$T/run"
   as_user dd if=/dev/zero of=run/full bs=1M status=none || true
   before=$(checksums "$T/run")
   for n in 1 2; do
     ask_for_save "$job"
-    wait_for 20 failed $n
+    wait_for 60 failed $n
   done
+  hurry
   wait_for 90 job_has_ended "$job"
   job_is "$job" COMPLETED
   [[ $(failures) == 2 ]]

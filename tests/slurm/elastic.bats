@@ -4,13 +4,14 @@ load helpers
 
 readonly plate='--nx 96 --ny 64'
 
-# elastic "SBATCH OPTIONS" "RUN OPTIONS" "SRUN OPTIONS" [HEAT2D OPTION …]: heat2d under `cairn run`. Output: $T/heat2d.out and $T/heat2d.log
+# elastic "SBATCH OPTIONS" "RUN OPTIONS" "SRUN OPTIONS" [HEAT2D OPTION …]: heat2d under `cairn run`, slowly until `hurry`. Output: $T/heat2d.out and
+# $T/heat2d.log
 elastic() {
   local sbatch=$1 run=$2 srun=$3
   shift 3
   submit heat2d $sbatch <<SCRIPT
 #!/bin/bash
-cairn run $run -- srun --mpi=pmix $srun $heat2d --log heat2d.log $*
+cairn run $run -- srun --mpi=pmix $srun $heat2d --log heat2d.log --step-ms 100 --hurry hurry $*
 status=\$?
 echo "cairn run: status \$status"
 exit \$status
@@ -21,12 +22,14 @@ lives_of() { grep -c ' start step=' "$T/heat2d.log"; }
 starts_at() { grep -oP ' start step=\K\d+' "$T/heat2d.log" | sed -n "$(($1 + 1))p"; }
 ranks_of() { grep -oP ' start .* ranks=\K.*' "$T/heat2d.log" | sed -n "$(($1 + 1))p"; }
 begins() { (($(lives_of) > $1)); }
+has_saved() { compgen -G "$T/run/step-*.e$(($1 + 1)).*/manifest.json" >/dev/null; }
 said() { grep -q "^cairn: $1" "$T/heat2d.out"; }
 
 # ends_well JOB LAST OPTIONS: the job completes with the hash of an undisturbed run, having made all steps.
 ends_well() {
   local job=$1 last=$2 lost
   shift 2
+  hurry
   wait_for 60 job_has_ended "$job"
   job_is "$job" COMPLETED
   [[ $(heat2d_hash) == "$(undisturbed_hash $*)" ]]
@@ -35,16 +38,16 @@ ends_well() {
 }
 
 @test "shrink: cairn resize takes a job from four nodes to two, and it goes on from the save that was made for it" {
-  local job options="$plate --steps 350 --step-ms 20"
+  local job options="$plate --steps 500"
   job=$(elastic --nodes=4 '' '--checkpoint-dir=run --checkpoint-on=request,end' $options)
-  wait_for 30 heat2d_is_past 20
+  wait_for 60 heat2d_is_past 4
   run -1 as_user cairn resize "$job" --nodes=n[3-4]
   [[ $output == *"n1 cannot go: the batch script runs on it"* ]]
   run -0 as_user cairn resize "$job" 2 --dry-run
   [[ $output == *"4 nodes (n[1-4]) → 2, in place; n3, n4 go"* && $(job_field "$job" NumNodes) == 4 ]]
   run -0 as_user cairn resize "$job" --nodes=n1,n4
   [[ $output == *"job $job has n[1,4] now"*"resumed  from step "*" on 2 ranks"* ]]
-  ends_well "$job" 350 $options
+  ends_well "$job" 500 $options
   [[ $(lives_of) == 2 && $(ranks_of 0) == 4 && $(ranks_of 1) == 2 ]]
   said "life 0 (step $job.0, 4 tasks on 4 nodes) ended: resize to n1,n4; it came to step .*; life 1 follows"
 }
@@ -52,153 +55,145 @@ ends_well() {
 jobs_are() { [[ $(squeue --noheader --format=%A | wc -l) == "$1" ]]; }
 
 @test "grow: cairn resize takes a job from two nodes to four, which it waits for while the job goes on" {
-  local job options="$plate --steps 400 --step-ms 20"
+  local job options="$plate --steps 500"
   job=$(elastic --nodes=2 '' '--checkpoint-dir=run --checkpoint-on=request,end' $options)
-  wait_for 30 heat2d_is_past 20
+  wait_for 60 heat2d_is_past 4
   run -1 as_user cairn resize "$job" 6 --timeout 1s
   [[ $output == *"nothing was changed: within 1.0 s Slurm has not given the job 4 more nodes"* ]]
-  wait_for 30 jobs_are 1
+  wait_for 60 jobs_are 1
   as_user sh -c 'echo $$ >pid; exec cairn resize "$0" 6' "$job" >/dev/null 2>&1 3>&- &
-  wait_for 30 jobs_are 2
+  wait_for 60 jobs_are 2
   as_root kill -KILL "$(<"$T/pid")"
-  wait_for 30 jobs_are 1
+  wait_for 60 jobs_are 1
   run -0 as_user cairn resize "$job" 4
   [[ $output == *"job $job has n[1-4] now"*"resumed  from step "*" on 4 ranks"* ]]
-  [[ $(squeue --noheader --format=%A) == "$job" ]]
-  ends_well "$job" 400 $options
+  wait_for 60 jobs_are 1
+  ends_well "$job" 500 $options
   [[ $(lives_of) == 2 && $(ranks_of 0) == 2 && $(ranks_of 1) == 4 ]]
 }
 
 @test "grow: a job that has grown grows once more, with two tasks on each node" {
-  local job options="$plate --steps 400 --step-ms 20"
+  local job options="$plate --steps 500"
   job=$(elastic --nodes=1 --tasks-per-node=2 '--checkpoint-dir=run --checkpoint-on=request' $options)
-  wait_for 30 heat2d_is_past 5
+  wait_for 60 heat2d_is_past 4
   run -0 as_user cairn resize "$job" 2
   run -0 as_user cairn resize "$job" 4
   [[ $output == *"job $job has n[1-4] now"*"resumed  from step "*" on 8 ranks"* ]]
-  ends_well "$job" 400 $options
+  ends_well "$job" 500 $options
   [[ $(lives_of) == 3 && $(ranks_of 0) == 2 && $(ranks_of 1) == 4 && $(ranks_of 2) == 8 ]]
 }
 
-# An attempt whose files are there, and which has not been committed.
-save_is_written() {
-  local files
-  for files in "$T"/run/step-*/shard-00001*; do
-    if [[ -e $files && ! -e $(dirname "$files")/manifest.json ]]; then return; fi
-  done
-  return 1
-}
-
 @test "shrink: a resize that is asked for while a save is written waits for that save, and has its own" {
-  local job options="$plate --steps 300 --step-ms 20"
-  job=$(elastic "--nodes=4 --export=ALL,$(slow_io 300)" '' '--checkpoint-dir=run --checkpoint-on=request' $options)
-  wait_for 30 heat2d_is_past 5
+  local job options="$plate --steps 500"
+  job=$(elastic "--nodes=4 --export=ALL,$(slow_io 100)" '' '--checkpoint-dir=run --checkpoint-on=request' $options)
+  wait_for 60 heat2d_is_past 4
   as_user cairn save run >/dev/null 3>&- &
-  wait_for 20 save_is_written
+  wait_for 60 has_attempt "$T/run"
   run -0 as_user cairn resize "$job" 1
   [[ $output == *"job $job has n1 now"*"resumed  from step "*" on 1 rank"* ]]
-  ends_well "$job" 300 $options
+  ends_well "$job" 500 $options
   [[ $(lives_of) == 2 && $(ranks_of 0) == 4 && $(ranks_of 1) == 1 && $(grep -c 'cairn: saved step .* (request)' "$T/heat2d.out") == 2 ]]
 }
 
 @test "shrink: a job that is cancelled while it saves for a resize stays cancelled, and cairn resize says that nothing was changed" {
   local job resize status=0
-  job=$(elastic "--nodes=2 --export=ALL,$(slow_io 1000)" '' '--checkpoint-dir=run --checkpoint-on=request' $plate --steps 100000 --step-ms 20)
-  wait_for 30 heat2d_is_past 5
+  hold_saves
+  job=$(elastic "--nodes=2 --export=ALL,$(slow_io 0)" '' '--checkpoint-dir=run --checkpoint-on=request' $plate --steps 100000)
+  wait_for 60 heat2d_is_past 4
   as_user cairn resize "$job" 1 >"$BATS_TEST_TMPDIR/resize" 2>&1 3>&- &
   resize=$!
-  wait_for 20 save_is_written
+  wait_for 60 has_attempt "$T/run"
   as_user scancel "$job"
   wait "$resize" || status=$?
   cat "$BATS_TEST_TMPDIR/resize"
   ((status == 1))
-  wait_for 20 cluster_is_idle
+  wait_for 60 cluster_is_idle
   job_is "$job" CANCELLED
   [[ $(lives_of) == 1 && $(job_field "$job" NumNodes) == 2 && -z $(committed_step "$T/run") ]]
 }
 
 @test "shrink: a job that is preempted while it saves for a resize is requeued, and cairn resize says that it was not resized" {
-  local job resize status=0 options="$plate --steps 400"
-  job=$(elastic "--nodes=2-4 --export=ALL,$(slow_io 300)" '' '--checkpoint-dir=run --checkpoint-on=request,preempt,end' $options \
-    '--step-ms $((SLURM_RESTART_COUNT ? 0 : 20))')
-  wait_for 30 heat2d_is_past 5
+  local job resize status=0 options="$plate --steps 500"
+  hold_saves
+  job=$(elastic "--nodes=2-4 --export=ALL,$(slow_io 0)" '' '--checkpoint-dir=run --checkpoint-on=request,preempt,end' $options)
+  wait_for 60 heat2d_is_past 4
   as_user cairn resize "$job" 2 >"$BATS_TEST_TMPDIR/resize" 2>&1 3>&- &
   resize=$!
-  wait_for 20 save_is_written
+  wait_for 60 has_attempt "$T/run"
   submit high --partition=high --nodes=2 <<<$'#!/bin/bash\nexec sleep 600' >/dev/null
+  wait_for 60 said 'preempted; '
+  release_saves
   wait "$resize" || status=$?
   ((status == 1))
   grep -q '^cairn: the job was not resized: it is ' "$BATS_TEST_TMPDIR/resize"
   lift_hold "$job"
-  ends_well "$job" 400 $options
+  ends_well "$job" 500 $options
   [[ $(lives_of) == 2 && $(ranks_of 1) == 2 && $(job_field "$job" Restarts) == 1 ]]
   said 'life 0 .* ended: the job is [A-Z]*; '
 }
 
 @test "shrink: nodes that somebody takes away with scontrol cost the steps since the last save, and the job goes on" {
-  local job dir options="$plate --steps 250 --step-ms 20"
-  job=$(elastic --nodes=4 '' --checkpoint=20steps $options)
+  local job dir options="$plate --steps 500"
+  job=$(elastic --nodes=4 '' --checkpoint=4steps $options)
   dir=$T/cairn-$job/heat2d  # the default: the next life must find it, though it is another step
-  wait_for 30 has_committed "$dir"
+  wait_for 60 has_committed "$dir"
   as_user scontrol update JobId="$job" NumNodes=1
-  wait_for 30 begins 1
-  ends_well "$job" 250 $options
+  wait_for 60 begins 1
+  ends_well "$job" 500 $options
   [[ $(lives_of) == 2 && $(ranks_of 1) == 1 && $(starts_at 1) -gt 0 ]]
   said "life 0 .* ended: the job's nodes are n1 now, not n\[1-4\]"
 }
 
 @test "loss: a rank that is killed, and then the leader, are made good by a new step each" {
-  local job rank life=0 options="$plate --steps 300 --step-ms 20"
-  job=$(elastic --nodes=3 '' '--checkpoint-dir=run --checkpoint=20steps' $options)
+  local job rank life=0 options="$plate --steps 500"
+  job=$(elastic --nodes=3 '' '--checkpoint-dir=run --checkpoint=4steps' $options)
   for rank in 2 0; do
-    wait_for 30 has_committed "$T/run" $((++life))
-    wait_for 10 heat2d_is_past $(($(committed_step "$T/run") + 3))
+    wait_for 60 has_saved $life
     as_root kill -KILL "$(task_pid "$job" "$rank")"
-    wait_for 30 begins $life
+    wait_for 60 begins $((++life))
   done
-  ends_well "$job" 300 $options
+  ends_well "$job" 500 $options
   [[ $(lives_of) == 3 && $(ranks_of 2) == 3 ]]
 }
 
 @test "loss: without --no-kill a job whose node dies is requeued, and goes on; also when it was the leader's" {
-  local job node life=0 options="$plate --steps 300"
-  job=$(elastic --nodes=2 '' '--checkpoint-dir=run --checkpoint=20steps' $options '--step-ms $((SLURM_RESTART_COUNT > 1 ? 0 : 20))')
+  local job node life=0 options="$plate --steps 500"
+  job=$(elastic --nodes=2 '' '--checkpoint-dir=run --checkpoint=4steps' $options)
   for node in n2 n1; do
-    wait_for 30 begins $life
-    wait_for 30 has_committed "$T/run" $((++life))
+    wait_for 60 has_saved $life
     kill_node $node
     wait_for 60 job_is "$job" PENDING
     revive_node $node
     lift_hold "$job"
-    wait_for 60 begins $life
+    wait_for 60 begins $((++life))
   done
-  ends_well "$job" 300 $options
+  ends_well "$job" 500 $options
   [[ $(lives_of) == 3 && $(job_field "$job" Restarts) == 2 ]]
 }
 
 @test "loss: a rank that hangs is named by the save that is given up for it; when it goes on, the job does" {
-  local job pid options="$plate --steps 300 --step-ms 20"
-  job=$(elastic '--nodes=2 --export=ALL,CAIRN_SAVE_TIMEOUT=2s' '' '--checkpoint-dir=run --checkpoint-on=request' $options)
-  wait_for 30 heat2d_is_past 5
+  local job pid options="$plate --steps 500"
+  job=$(elastic '--nodes=2 --export=ALL,CAIRN_SAVE_TIMEOUT=4s' '' '--checkpoint-dir=run --checkpoint-on=request' $options)
+  wait_for 60 heat2d_is_past 4
   pid=$(task_pid "$job" 1)
   as_root kill -STOP "$pid"
   run -1 as_user cairn save run
   as_root kill -CONT "$pid"
   [[ $output == *"time was up while waiting for "*": rank 1;"* ]]
   run -0 as_user cairn save run
-  ends_well "$job" 300 $options
+  ends_well "$job" 500 $options
   [[ $(lives_of) == 1 ]]
 }
 
 @test "loss: with --no-kill a job goes on with the nodes that are left when one dies" {
   if [[ -z ${CAIRN_TEST_FULL:-} ]]; then skip "Slurm 22.05 does not always start another step then: docs/elastic.md, Limits"; fi
-  local job options="$plate --steps 250 --step-ms 20"
-  job=$(elastic '--nodes=3 --no-kill' '--min-nodes=2' '--checkpoint-dir=run --checkpoint=20steps' $options)
-  wait_for 30 has_committed "$T/run"
+  local job options="$plate --steps 500"
+  job=$(elastic '--nodes=3 --no-kill' '--min-nodes=2' '--checkpoint-dir=run --checkpoint=4steps' $options)
+  wait_for 60 has_committed "$T/run"
   kill_node n3
   wait_for 60 begins 1 || { revive_node n3; return 1; }  # the tests after this one need it
   revive_node n3
-  ends_well "$job" 250 $options
+  ends_well "$job" 500 $options
   [[ $(lives_of) == 2 && $(ranks_of 1) == 2 ]]
   said "life 0 .* ended: the job's nodes are n\[1-2\] now"
 }
@@ -237,7 +232,7 @@ exec cairn run --ntasks-from=cpus --max-nodes=1 -- srun --checkpoint-dir=run --c
   until wait \$!; do :; done'
 SCRIPT
   )
-  wait_for 30 all_begin 8  # a node's processors
+  wait_for 60 all_begin 8  # a node's processors
   on_last="srun --jobid=$job --overlap --nodes=1 --ntasks=1 --nodelist=$(scontrol show hostnames "$(job_field "$job" NodeList)" | tail -n 1) --checkpoint=off"
   run -0 as_user $on_last cairn status run
   [[ $output =~ ranks\ +8 ]]
@@ -248,9 +243,9 @@ SCRIPT
     [[ $output == *Permission\ denied* ]]
   done
   as_root kill -USR1 "$(cat "$T/run.pid")"
-  wait_for 20 has_committed "$T/run" 2
+  wait_for 60 has_committed "$T/run" 2
   as_root kill -USR2 "$(cat "$T/run.pid")"
-  wait_for 20 has_all signalled 8
+  wait_for 60 has_all signalled 8
   as_user scancel "$job"
 }
 
@@ -270,10 +265,10 @@ SCRIPT
 
 @test "no cure: scancel ends the job, its step and cairn run, and nothing comes back" {
   local job
-  job=$(elastic --nodes=2 '' '--checkpoint-dir=run --checkpoint=20steps' $plate --steps 100000 --step-ms 20)
-  wait_for 30 heat2d_is_past 5
+  job=$(elastic --nodes=2 '' '--checkpoint-dir=run --checkpoint=20steps' $plate --steps 100000)
+  wait_for 60 heat2d_is_past 5
   as_user scancel "$job"
-  wait_for 20 cluster_is_idle
+  wait_for 60 cluster_is_idle
   job_is "$job" CANCELLED
   [[ $(lives_of) == 1 && $(job_field "$job" Restarts) == 0 ]]
 }
@@ -286,40 +281,40 @@ echo \$\$ >run.pid
 exec cairn run -- srun --mpi=pmix --checkpoint-dir=run $heat2d --log heat2d.log $plate --steps 100000 --step-ms 20
 SCRIPT
   )
-  wait_for 30 heat2d_is_past 5
+  wait_for 60 heat2d_is_past 5
   as_root kill -TERM "$(cat "$T/run.pid")"
-  wait_for 30 job_has_ended "$job"
+  wait_for 60 job_has_ended "$job"
   [[ $(lives_of) == 1 && $(job_field "$job" ExitCode) == 143:0 ]]
   (($(committed_step "$T/run") > 5))
   said 'life 0 .* ended: told to end; the newest checkpoint holds step .*; no other step is started. To resume, '
 }
 
 @test "resize: a job without cairn run is told so, and by way of the queue it may grow" {
-  local job options="$plate --steps 600 --step-ms 20"
-  job=$(submit_heat2d --nodes=1 --checkpoint --checkpoint-dir=run -- $options)
-  wait_for 30 heat2d_is_past 20
+  local job options="$plate --steps 500"
+  job=$(submit_heat2d --nodes=1 --checkpoint --checkpoint-dir=run -- $options --step-ms 100)
+  wait_for 60 heat2d_is_past 4
   run -1 as_user cairn resize "$job" 2
   [[ $output == *"was not started by \`cairn run\`: its step would not use the nodes that come"* ]]
   run -0 as_user cairn resize "$job" 2 --requeue
-  ends_well "$job" 600 $options
+  ends_well "$job" 500 $options
   [[ $(lives_of) == 2 && $(ranks_of 0) == 1 && $(ranks_of 1) == 2 ]]
 }
 
 # The last one, since teardown_file brings the plugin back.
 @test "no plugin: for an ordinary user cairn run is the host of its steps, makes a lost rank good, and requeues after a preemption" {
-  local job options="$plate --steps 400 --step-ms 20"
+  local job options="$plate --steps 500"
   as_root mv "$CAIRN_DEVCLUSTER/plugstack.conf.d/cairn.conf" "$CAIRN_DEVCLUSTER/cairn.conf.away"
   run ! as_user srun --nodes=1 --checkpoint true
   run -0 --separate-stderr as_user salloc --quiet --nodes=1 cairn run -- srun --checkpoint-attach=torch printenv PYTHONPATH
   [[ $output == "$CAIRN_PREFIX"/*/cairn/python/attach ]]
   # Nor does srun end the step: it would let the other ranks hang.
-  job=$(elastic --nodes=2-4 '' '--checkpoint-dir=run --checkpoint=20steps --kill-on-bad-exit=0' $options)
-  wait_for 30 has_committed "$T/run"
+  job=$(elastic --nodes=2-4 '' '--checkpoint-dir=run --checkpoint=4steps --kill-on-bad-exit=0' $options)
+  wait_for 60 has_committed "$T/run"
   as_root kill -KILL "$(task_pid "$job" 1)"
-  wait_for 30 begins 1
+  wait_for 60 begins 1
   preempt_job "$job" 2
   lift_hold "$job"
-  ends_well "$job" 400 $options
+  ends_well "$job" 500 $options
   [[ $(lives_of) == 3 && $(ranks_of 1) == "$(ranks_of 0)" && $(ranks_of 2) == 2 && $(job_field "$job" Restarts) == 1 ]]
   # Of the rank that was killed; there is no epilog.
   as_root rm -f "/dev/shm/cairn-$(id -u "$cluster_user")/$job".*.shield.*

@@ -1,8 +1,10 @@
 # Jobs that are cancelled, and programs that never open a session.
 load helpers
 
-# Shorter than the cluster's KillWait: whoever is gone by then did not wait for SIGKILL.
-readonly promptly=8
+# Whoever is gone before the cluster's KillWait did not wait for SIGKILL; it is long, so that slow machines are not mistaken for one who waits.
+readonly promptly=25
+setup_file() { KILLWAIT=30 "$devcluster" up; }
+teardown_file() { "$devcluster" up; }
 
 # cancel JOB: scancel, within the usual time.
 cancel() {
@@ -12,36 +14,28 @@ cancel() {
 
 # stays_cancelled JOB: with the job's last process, its host process, whatever could requeue it is gone.
 stays_cancelled() {
-  wait_for 5 no_host_process "$1"
+  wait_for 60 no_host_process "$1"
   job_is "$1" CANCELLED && [[ $(job_field "$1" Restarts) == 0 ]]
 }
 
-no_host_process() {
-  local pid
-  for pid in $(pgrep -x cairn); do
-    if as_root grep -qzx "CAIRN_HOST_JOB=$1" "/proc/$pid/environ"; then return 1; fi
-  done
-}
-
 readonly endless='--nx 96 --ny 64 --steps 100000 --step-ms 20'
-
-attempt_has_files() { compgen -G "$T/run/step-*/shard-*" >/dev/null; }
 
 @test "5: a job that is cancelled before its first save stays cancelled, all launchers of its ranks too, and nothing is saved" {
   local job
   launchers
   job=$(submit cancelled --nodes=4 --checkpoint --checkpoint-dir=run <<<$'#!/bin/bash\n'"srun --mpi=pmix ./launch $heat2d --log heat2d.log $endless")
-  wait_for 30 heat2d_is_past 5
+  wait_for 60 heat2d_is_past 5
   cancel "$job"
   stays_cancelled "$job"
   grep -q '^cairn: cancelled: no save' "$T/cancelled.out"
-  run ! attempt_has_files
+  run ! compgen -G "$T/run/step-*"
 }
 
 @test "5: a job that is cancelled in the middle of a save stays cancelled, and that save is dropped" {
   local job
-  job=$(submit_heat2d --nodes=3 --export="ALL,$(slow_io 1000)" --checkpoint=10steps --checkpoint-dir=run -- $endless)
-  wait_for 60 attempt_has_files
+  hold_saves
+  job=$(submit_heat2d --nodes=3 --export="ALL,$(slow_io 0)" --checkpoint=10steps --checkpoint-dir=run -- $endless)
+  wait_for 60 has_attempt "$T/run"
   cancel "$job"
   stays_cancelled "$job"
   run ! committed_step "$T/run"
@@ -49,17 +43,17 @@ attempt_has_files() { compgen -G "$T/run/step-*/shard-*" >/dev/null; }
 
 @test "5: a job that is cancelled after a save stays cancelled, and a new job resumes from that save" {
   local job saved
-  job=$(submit_heat2d --nodes=3 --checkpoint --checkpoint-dir=run --checkpoint-signal=USR1 -- $endless)
-  wait_for 30 heat2d_is_past 5
+  job=$(submit_heat2d --nodes=3 --checkpoint --checkpoint-on=request --checkpoint-dir=run --checkpoint-signal=USR1 -- $endless)
+  wait_for 60 heat2d_is_past 5
   as_user scancel --signal=USR1 "$job"
-  wait_for 10 committed_step "$T/run"
+  wait_for 60 committed_step "$T/run"
   saved=$(committed_step "$T/run")
-  wait_for 10 heat2d_is_past $((saved + 5))
+  wait_for 60 heat2d_is_past $((saved + 5))
   cancel "$job"
   stays_cancelled "$job"
   [[ $(committed_step "$T/run") == "$saved" ]]
   job=$(submit_heat2d --nodes=2 --checkpoint --checkpoint-dir=run -- $endless)
-  wait_for 30 grep -q "^life=0 start step=$saved nodes=" "$T/heat2d.log"
+  wait_for 60 grep -q "^life=0 start step=$saved nodes=" "$T/heat2d.log"
 }
 
 step_runs() { [[ $(squeue --noheader --steps --job="$1" --format=%j) == *sleep* ]]; }
@@ -68,9 +62,9 @@ step_runs() { [[ $(squeue --noheader --steps --job="$1" --format=%j) == *sleep* 
   local job checkpoint start took=()
   for checkpoint in off on; do
     job=$(submit "$checkpoint" --nodes=2 --export=ALL,CAIRN_OPEN_WITHIN=1s <<<$'#!/bin/bash\nsrun --checkpoint='$checkpoint' sleep 1000')
-    wait_for 20 step_runs "$job"
+    wait_for 60 step_runs "$job"
     if [[ $checkpoint == on ]]; then
-      wait_for 10 grep -q '^cairn: NOT PROTECTED: no rank has opened a session within 1.0 s' "$T/on.out"
+      wait_for 60 grep -q '^cairn: NOT PROTECTED: no rank has opened a session within 1.0 s' "$T/on.out"
     fi
     start=${EPOCHREALTIME/./}
     cancel "$job"
@@ -78,22 +72,24 @@ step_runs() { [[ $(squeue --noheader --steps --job="$1" --format=%j) == *sleep* 
     stays_cancelled "$job"
   done
   echo "without Cairn ${took[0]} ms, with it ${took[1]} ms"
-  ((took[1] < took[0] + 1000))
+  ((took[1] < took[0] + 5000))
 }
 
-# As somebody at a terminal presses it, until srun passes it on.
+# As somebody at a terminal presses it, twice within a second.
 ctrl_c() {
-  as_root kill -INT "$(cat "$T/srun.pid")"
-  sleep 0.3
-  grep -q 'srun: sending Ctrl-C' "$T/srun.out"
+  local pid
+  pid=$(cat "$T/srun.pid")
+  as_root kill -INT "$pid"
+  wait_for 60 grep -q 'srun: interrupt (one more within 1 sec to abort)' "$T/srun.out"
+  as_root kill -INT "$pid"
 }
 
 @test "Ctrl-C in srun ends the job at once without a save, and the journal tells of it" {
   as_user bash -c "echo \$\$ >srun.pid
     exec srun --mpi=pmix --nodes=2 --checkpoint --checkpoint-dir=run $heat2d --log heat2d.log $endless >srun.out 2>&1" &
-  wait_for 30 heat2d_is_past 5
-  wait_for 20 ctrl_c
-  wait_for 20 cluster_is_idle
+  wait_for 60 heat2d_is_past 5
+  ctrl_c
+  wait_for 60 cluster_is_idle
   [[ -z $(committed_step "$T/run") ]]
-  as_user cairn why run | grep -q 'end: interrupted'
+  wait_for 60 eval 'as_user cairn why run | grep -q "end: interrupted"'
 }

@@ -2,13 +2,13 @@
 # with PyTorch, which CAIRN_TEST_TORCH_PYTHON names.
 load helpers
 
-# gpt NAME [SBATCH OPTION …]: three epochs of the example, 117 steps of at least $step_ms. Output: $T/NAME.out
+# gpt NAME [SBATCH OPTION …]: three epochs of the example, 117 steps; a life that begins before `hurry` makes slow ones. Output: $T/NAME.out
 gpt() {
   local name=$1 package
   shift
   package=$(find "$CAIRN_PREFIX" -path '*/cairn/python/cairn/__init__.py' -printf '%h/..\n')
-  as_user env PYTHON="$CAIRN_TEST_TORCH_PYTHON" PYTHONPATH="$package" MASTER_ADDR=127.0.0.1 OMP_NUM_THREADS=1 \
-    sbatch --parsable --output="$name.out" "$@" gpt.sbatch --epochs 3 --step-ms "$step_ms"
+  as_user env PYTHON=./python PYTHONPATH="$package" MASTER_ADDR=127.0.0.1 OMP_NUM_THREADS=1 \
+    sbatch --parsable --output="$name.out" "$@" gpt.sbatch --epochs 3
 }
 
 losses() { grep -oP '^step \K[0-9]+ loss \S+' "$T/$1.out"; }
@@ -25,25 +25,32 @@ equal_losses() {
 }
 
 @test "a GPT that is preempted on four nodes, goes on on two and then on three, ends with the losses of an undisturbed run" {
-  local job high other saved step_ms=0
+  local job high other saved
   as_user "${CAIRN_TEST_TORCH_PYTHON:-false}" -c 'import torch' || skip 'CAIRN_TEST_TORCH_PYTHON names no Python with PyTorch'
   as_user cp -r "$CAIRN_PREFIX/share/cairn/examples/gpt/." .
+  as_user tee python >/dev/null <<SCRIPT
+#!/bin/bash
+exec $CAIRN_TEST_TORCH_PYTHON "\$@" --step-ms \$([[ -e hurry ]] && echo 0 || echo 300)
+SCRIPT
+  as_user chmod +x python
 
+  hurry
   job=$(gpt whole --nodes=4 --checkpoint=off)
   wait_for 90 job_has_ended "$job"
   [[ $(losses whole | wc -l) == 117 ]]
 
-  step_ms=100
+  as_user rm hurry
   job=$(gpt broken --checkpoint-dir=run --checkpoint-keep=last=9)
-  wait_for 60 is_past 10
+  wait_for 60 is_past 3
   high=$(preempt_job "$job" 2)
   saved=$(committed_step "$T/run")
   lift_hold "$job"
   wait_for 60 has_begun 2
-  wait_for 60 is_past $((saved + 10))
+  wait_for 60 is_past $((saved + 3))
   other=$(preempt_job "$job" 1)
   as_root scancel "$high"
-  wait_for 30 nodes_idle 3
+  wait_for 60 nodes_idle 3
+  hurry
   lift_hold "$job"
   wait_for 90 job_has_ended "$job"
   job_is "$job" COMPLETED
@@ -53,8 +60,7 @@ equal_losses() {
   equal_losses broken 1e-5
   as_root scancel "$other"
 
-  step_ms=0
-  wait_for 30 nodes_idle 4
+  wait_for 60 nodes_idle 4
   job=$(gpt again --nodes=4 --checkpoint-dir=again --checkpoint-from="run@$saved")
   wait_for 90 job_has_ended "$job"
   diff <(losses again) <(losses whole | tail -n +$((saved + 1))) >&2

@@ -28,7 +28,7 @@ teardown() {
     squeue
   fi
   cancel_all_jobs || status=1
-  if ! wait_for 10 no_local_images; then
+  if ! wait_for 60 no_local_images; then
     status=1
     left=$(local_images)
     echo "left behind: $left" >&2
@@ -91,7 +91,18 @@ job_field() { scontrol --oneliner show job "$1" | grep -oP "(?<= $2=)\S+"; }
 # job_is JOB STATE[|STATE …]
 job_is() { [[ $(job_field "$1" JobState) =~ ^($2)$ ]]; }
 
-job_has_ended() { job_is "$1" 'COMPLETED|FAILED|CANCELLED|TIMEOUT|PREEMPTED|NODE_FAIL'; }
+# The host process leaves after the step, and says its last word then.
+job_has_ended() { job_is "$1" 'COMPLETED|FAILED|CANCELLED|TIMEOUT|PREEMPTED|NODE_FAIL' && no_host_process "$1"; }
+
+# has_left JOB: a job that was disturbed is on no node any more.
+has_left() { ! job_is "$1" 'RUNNING|COMPLETING' && no_host_process "$1"; }
+
+no_host_process() {
+  local pid
+  for pid in $(pgrep -x cairn); do
+    if as_root grep -qzx "CAIRN_HOST_JOB=$1" "/proc/$pid/environ" 2>/dev/null; then return 1; fi
+  done
+}
 
 # submit NAME [SBATCH OPTION …] <<< script: writes the script to $T/NAME.sbatch and submits it; prints the job id. Output: $T/NAME.out
 submit() {
@@ -102,7 +113,7 @@ submit() {
 }
 
 # submit_heat2d [SBATCH OPTION …] -- [HEAT2D OPTION …]: one rank per node unless said otherwise. Output: $T/heat2d.out; what the program
-# itself notes of its lives and steps, outside Cairn: $T/heat2d.log
+# itself notes of its lives and steps, outside Cairn: $T/heat2d.log. With --step-ms it steps slowly until `hurry`.
 submit_heat2d() {
   local options=()
   while (($# > 0)) && [[ $1 != -- ]]; do
@@ -112,9 +123,13 @@ submit_heat2d() {
   shift
   submit heat2d "${options[@]}" <<SCRIPT
 #!/bin/bash
-srun --mpi=pmix $heat2d --log heat2d.log $*
+srun --mpi=pmix $heat2d --log heat2d.log --hurry hurry $*
 SCRIPT
 }
+
+# hurry: programs that were started with `--hurry hurry` make the rest of their steps without a pause. Before, a run lasts a minute or so: however
+# fast the machine is it has not ended when something is done to it, and however slow, something can be done to it in time.
+hurry() { as_user touch hurry; }
 
 # launchers: makes $T/launch, which runs its arguments by another kind of launcher on each of four ranks: a shell that waits; one that becomes the
 # program (env, as numactl and nice do); one that passes signals on; a Python that forks. Each leaves its pid in $T/launcher.RANK.
@@ -145,17 +160,19 @@ undisturbed_hash() {
   local known
   known=$BATS_RUN_TMPDIR/hash.$(tr -c 'a-z0-9\n' _ <<<"$*")
   if [[ ! -e $known ]]; then
-    as_user srun --mpi=pmix --nodes=1 --ntasks=1 "$heat2d" "$@" --step-ms 0 | grep -oP '(?<=, hash )\w+' >"$known"
+    as_user srun --mpi=pmix --nodes=1 --ntasks=1 "$heat2d" "$@" --step-ms 0 | grep -oP '(?<=, hash )\w+' >"$known.new"
+    mv "$known.new" "$known"
   fi
   cat "$known"
 }
 
-# preempt_job JOB [NODES]: a job of the higher partition takes nodes (2) of a running job; returns when that job has lost them. Prints the
-# id of the higher job, which keeps the nodes until it is cancelled.
+# preempt_job JOB [NODES]: a job of the higher partition takes nodes (2) of a running job; returns when that job has left all of its nodes. Prints
+# the id of the higher job, which keeps its nodes until it is cancelled.
 preempt_job() {
   local high
   high=$(submit high --partition=high --nodes="${2:-2}" <<<$'#!/bin/bash\nexec sleep 600')
   wait_for 90 job_is "$high" RUNNING
+  wait_for 90 has_left "$1"
   echo "$high"
 }
 
@@ -166,11 +183,14 @@ lift_hold() {
   as_user scontrol update JobId="$1" StartTime=now+2
 }
 
-# slow_io: builds tests/slurm/slow_io.c. `--export=ALL,$(slow_io MS)` of srun or sbatch then makes each mkdir, fsync and rename late.
+# slow_io: builds tests/slurm/slow_io.c. `--export=ALL,$(slow_io MS)` of srun or sbatch then makes each mkdir, fsync and rename late; and no save
+# is committed from `hold_saves` to `release_saves`.
 slow_io() {
   [[ -e $T/slow_io.so ]] || as_user cc -shared -fPIC -o slow_io.so -x c - -ldl <"$BATS_TEST_DIRNAME/slow_io.c"
-  echo "LD_PRELOAD=$T/slow_io.so,SLOW_IO_MS=$1"
+  echo "LD_PRELOAD=$T/slow_io.so,SLOW_IO_MS=$1,SLOW_IO_HOLD=$T/saves_held"
 }
+hold_saves() { as_user touch saves_held; }
+release_saves() { as_user rm saves_held; }
 
 # --- heat2d's own notes ---------------------------------------------------------------------------------------------------------------
 
@@ -236,6 +256,15 @@ committed() { (cd "$1" && ls -d step-*/manifest.json 2>/dev/null | sed 's#/.*##'
 
 # has_committed DIR [N]: at least N (1) checkpoints.
 has_committed() { (($(committed "$1" 2>/dev/null | wc -l) >= ${2:-1})); }
+
+# has_attempt DIR: a save whose files are written is not committed.
+has_attempt() {
+  local shard
+  for shard in "$1"/step-*/shard-*; do
+    if [[ -e $shard && ! -e ${shard%/*}/manifest.json ]]; then return; fi
+  done
+  return 1
+}
 
 # step_of CHECKPOINT: the step in a checkpoint's name.
 step_of() { grep -oP '^step-0*\K[0-9]+' <<<"$1"; }

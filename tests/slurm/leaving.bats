@@ -14,19 +14,19 @@ sys.exit(1) if not end.poll(60000) else print(time.time_ns())' "$@"
 }
 
 @test "10: shells and other launchers live until the final save is durable, end then, and report in the life that finishes" {
-  local job process watchers=() options='--nx 101 --ny 67 --steps 3000'
+  local job process watchers=() options='--nx 101 --ny 67 --steps 500'
   launchers
   job=$(submit wrapped --nodes=2-4 --checkpoint --checkpoint-on=preempt --checkpoint-dir="$T/run" <<SCRIPT
 #!/bin/bash
-export STEP_MS=\$((SLURM_RESTART_COUNT ? 0 : 20))
+export STEP_MS=\$((SLURM_RESTART_COUNT ? 0 : 100))
 srun --mpi=pmix bash -c 'echo \$\$ >wrapper.\$SLURM_PROCID; ./launch $heat2d --log heat2d.log $options --step-ms \$STEP_MS; echo report \$SLURM_PROCID'
 SCRIPT
 )
-  wait_for 30 heat2d_is_past 1
+  wait_for 60 heat2d_is_past 1
   for process in {wrapper,launcher}.{0..3}; do
     gone_at "$(cat "$T/$process")" "$BATS_TEST_TMPDIR/watched.$process" >"$BATS_TEST_TMPDIR/gone.$process" & watchers+=($!)
   done
-  for process in {wrapper,launcher}.{0..3}; do wait_for 20 test -e "$BATS_TEST_TMPDIR/watched.$process"; done
+  for process in {wrapper,launcher}.{0..3}; do wait_for 60 test -e "$BATS_TEST_TMPDIR/watched.$process"; done
   preempt_job "$job" 2
   wait "${watchers[@]}"
   for process in {wrapper,launcher}.{0..3}; do (($(cat "$BATS_TEST_TMPDIR/gone.$process") > $(committed_at "$T/run"))); done
@@ -34,7 +34,7 @@ SCRIPT
   lift_hold "$job"
   wait_for 60 job_is "$job" COMPLETED
   grep -q '^report 1$' "$T/wrapped.out"
-  (($(heat2d_start 1 step) > 1 && $(heat2d_steps_run) >= 3000))
+  (($(heat2d_start 1 step) > 1 && $(heat2d_steps_run) >= 500))
   [[ $(heat2d_hash) == $(undisturbed_hash $options) ]]
 }
 
@@ -47,10 +47,10 @@ srun bash -c 'set=(before after before after)
 exec $toy --steps 3000 --step-us \$STEP_US --own-handler \${set[SLURM_PROCID]} >toy.\${SLURM_RESTART_COUNT:-0}.\$SLURM_PROCID'
 SCRIPT
 )
-  wait_for 30 eval 'grep -qs resumed "$T"/toy.0.3'
+  wait_for 60 eval 'grep -qs resumed "$T"/toy.0.3'
   preempt_job "$job" 2
   for part in 0 1 2 3; do
-    wait_for 10 grep -q handler "$T/toy.0.$part"
+    wait_for 60 grep -q handler "$T/toy.0.$part"
     when=$(grep -oP 'handler \K\d+' "$T/toy.0.$part")
     ((when > $(committed_at "$T/run")))
   done
@@ -67,7 +67,7 @@ SCRIPT
 srun bash -c 'exec $toy --steps 3000 --step-us 20000 --own-handler after >toy.\$SLURM_PROCID'
 SCRIPT
 )
-  wait_for 30 eval 'grep -qs resumed "$T"/toy.3'
+  wait_for 60 eval 'grep -qs resumed "$T"/toy.3'
   submit high --partition=high --nodes=4 <<<$'#!/bin/bash\nexec sleep 600' >/dev/null
   wait_for 60 job_has_ended "$job"
   grep -q 'done 0' "$T/toy.0"
@@ -75,13 +75,13 @@ SCRIPT
   [[ -n $(committed "$T/run") && ! -e $T/run/FINISHED ]]
 }
 
-# toy_life RANKS OPTIONS-OF-RANK-2 [TOY OPTION …]: one life of a state that takes a while to write. Leaves what was said in $output.
+# toy_life RANKS OPTIONS-OF-RANK-2 [TOY OPTION …]: one life, whose saves take many steps. Leaves what was said in $output.
 toy_life() {
   local ranks=$1 odd_one=$2
   shift 2
-  run -0 timeout 60 "$devcluster" shell env --chdir="$T" srun --nodes=$((ranks < 4 ? ranks : 4)) --ntasks="$ranks" --checkpoint \
-    --checkpoint-on=request --checkpoint-dir=run \
-    bash -c "((SLURM_PROCID == 2)) && odd='$odd_one'; exec $toy --n 4000000 --steps 100 --step-us 2000 $* \$odd"
+  run -0 timeout 180 "$devcluster" shell env --chdir="$T" srun --nodes=$((ranks < 4 ? ranks : 4)) --ntasks="$ranks" --checkpoint \
+    --checkpoint-on=request --checkpoint-dir=run --export="ALL,$(slow_io 50)" \
+    bash -c "((SLURM_PROCID == 2)) && odd='$odd_one'; exec $toy --n 4000000 --steps 200 --step-us 5000 $* \$odd"
 }
 
 leavers() { grep -c '^leaving ' <<<"$output"; }
@@ -95,13 +95,13 @@ finishers() { grep -c '^hash ' <<<"$output"; }
   first=$(committed "$T/run")
   (($(grep -oPm1 '^leaving \K\d+' <<<"$output") >= $(step_of "$first")))
 
-  toy_life 4 '--exit-while-saving run' --save-at 40
+  toy_life 4 '--exit-while-saving run' --save-at 60
   (($(leavers) == 1 && $(finishers) == 3))
   second=$(committed "$T/run" | tail -n 1)
   [[ $second != "$first" && $output == *"rank 2 has left without cairn_finalize"* ]]
 
   # A commit without rank 2's word that its files are durable would be one too many; with it, it counts.
-  toy_life 4 '--abort-while-saving run' --save-at 60
+  toy_life 4 '--abort-while-saving run' --save-at 100
   (($(leavers) == 1 && $(finishers) == 3))
   if [[ $output == *"no save (request): rank 2 is gone"* ]]; then
     [[ $(committed "$T/run" | tail -n 1) == "$second" ]]
@@ -109,11 +109,11 @@ finishers() { grep -c '^hash ' <<<"$output"; }
     second=$(committed "$T/run" | tail -n 1)
   fi
 
-  toy_life 4 '--exit-at 71' --save-at 70
+  toy_life 4 '--exit-at 139' --save-at 140
   (($(leavers) == 0 && $(finishers) == 3))
   [[ $output == *"rank 2 has left without cairn_finalize"* && $(committed "$T/run" | tail -n 1) == "$second" ]]
 
   toy_life 3 ''
   [[ $output == *"resumed at step $(step_of "$second") from $second"* ]]
-  [[ $(toy_hash <<<"$output") == $(undisturbed_toy_hash --n 4000000 --steps 100) ]]
+  [[ $(toy_hash <<<"$output") == $(undisturbed_toy_hash --n 4000000 --steps 200) ]]
 }

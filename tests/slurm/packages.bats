@@ -27,15 +27,16 @@ need_packages() { if [[ -z ${CAIRN_PACKAGES:-} ]]; then skip "CAIRN_PACKAGES nam
 
 @test "packages: a job is preempted and resumes, with what the .deb files installed alone" {
   need_packages
-  local job options="--nx 256 --ny 256 --steps 150 --step-ms 20"
+  local job options="--nx 256 --ny 256 --steps 300"
   grep -q "^optional $root/usr/lib/.*/slurm/spank_cairn.so bin=$root/usr/bin/cairn " "$CAIRN_DEVCLUSTER/plugstack.conf.d/cairn.conf"
-  job=$(submit_heat2d --nodes=2-4 --checkpoint --checkpoint-dir=run -- $options)
-  wait_for 30 heat2d_is_past 20
+  job=$(submit_heat2d --nodes=2-4 --checkpoint --checkpoint-dir=run -- $options --step-ms 100)
+  wait_for 60 heat2d_is_past 4
   preempt_job "$job" 2
+  hurry
   lift_hold "$job"
   wait_for 60 job_has_ended "$job"
   job_is "$job" COMPLETED
-  (($(heat2d_start 1 step) > 20))
+  (($(heat2d_start 1 step) > 4))
   [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
 }
 

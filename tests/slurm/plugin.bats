@@ -85,14 +85,15 @@ ls /proc/self/fd
 grep -o ' /.*' /proc/self/maps | sort -u
 SCRIPT
   no_plugin
-  as_user srun ./script >"$BATS_TEST_TMPDIR/without"
-  as_user srun ./script >"$BATS_TEST_TMPDIR/again"
+  as_user srun --nodelist=n1 ./script >"$BATS_TEST_TMPDIR/without"
+  as_user srun --nodelist=n1 ./script >"$BATS_TEST_TMPDIR/again"
   plugin
-  as_user srun ./script >"$BATS_TEST_TMPDIR/with"
+  as_user srun --nodelist=n1 ./script >"$BATS_TEST_TMPDIR/with"
   # Job ids, ports and pids differ from one step to the next: what differs between two steps without the plugin is compared by name alone.
   local changing
   changing=$(diff "$BATS_TEST_TMPDIR/without" "$BATS_TEST_TMPDIR/again" | grep -oP '^[<>] \K[A-Z_0-9]+(?==)' | sort -u | paste -sd '|')
   [[ -n $changing ]]
+  changing+='|SLURM_JOB_(START|END)_TIME'  # of two steps within one second they are equal
   diff <(sed -E "s/^($changing)=.*/\1/" "$BATS_TEST_TMPDIR/without") <(sed -E "s/^($changing)=.*/\1/" "$BATS_TEST_TMPDIR/with")
   [[ ! -e $T/host/host.env ]]
 }
@@ -232,6 +233,7 @@ SCRIPT
 srun --checkpoint echo ran
 echo "rc $?"
 srun echo next
+for try in {1..300}; do [[ -z $(squeue --noheader --steps --format=%i) ]] && break; sleep 0.1; done  # Slurm hears of a step's end after srun
 squeue --noheader --steps --format=%i
 SCRIPT
   run -0 --separate-stderr as_user salloc --quiet ./script
@@ -285,20 +287,20 @@ SCRIPT
   local start=$SECONDS
   run -0 --separate-stderr as_user srun --checkpoint echo ran
   [[ $output == ran && $stderr == *"it did not answer within 10 s. The step runs UNPROTECTED" ]]
-  ((SECONDS - start >= 9 && SECONDS - start <= 14))
-  wait_for 5 test ! -e "/proc/$(cat "$T/host/host.pid")"
+  ((SECONDS - start >= 9 && SECONDS - start <= 30))
+  wait_for 60 test ! -e "/proc/$(cat "$T/host/host.pid")"
 }
 
 @test "the host process sees srun's end, also when srun is killed" {
   plugin
   as_user srun --checkpoint true
-  wait_for 5 test -e "$T/host/host.ended"
+  wait_for 60 test -e "$T/host/host.ended"
   as_user rm host/host.ended
   as_user bash -c 'echo $$ >pid; exec srun --checkpoint sleep 600' 3>&- &
-  wait_for 20 test -s "$T/pid"
-  wait_for 20 bash -c '[[ $(squeue --noheader --steps) == *sleep* ]]'
+  wait_for 60 test -s "$T/pid"
+  wait_for 60 bash -c '[[ $(squeue --noheader --steps) == *sleep* ]]'
   as_root kill -KILL "$(cat "$T/pid")"
-  wait_for 5 test -e "$T/host/host.ended"
+  wait_for 60 test -e "$T/host/host.ended"
 }
 
 @test "a mistyped argument in plugstack.conf breaks no job, and lifts no limit" {
@@ -329,8 +331,8 @@ ln -s $T/precious $base/\$SLURM_JOB_ID.n1.link
 ln -s $T/precious $base/\$SLURM_JOB_ID.n1.abc/deep/link
 SCRIPT
 )
-  wait_for 30 job_has_ended "$job"
-  wait_for 30 cluster_is_idle
+  wait_for 60 job_has_ended "$job"
+  wait_for 60 cluster_is_idle
   run ls "$base"
   as_user rm -rf "$base/$job.n2.abc" "$base/$job.n12.x"
   [[ $output == *"$job.n2.abc"* && $output == *"$job.n12.x"* && $output != *"$job.n1."* ]]
@@ -338,31 +340,28 @@ SCRIPT
 }
 
 @test "the epilog is no stronger than the job's user, and takes no link for the user's folder" {
-  plugin
-  base=/dev/shm/cairn-$(as_user id -u)
-  as_user mkdir -p -m 700 "$base"
+  as_user mkdir nvme
+  plugin local="$T/nvme"  # the rules are those of /dev/shm, where another cluster of the user may be at work
+  base=$T/nvme/cairn-$(as_user id -u)
+  as_user mkdir -m 700 "$base"
   job=$(submit rooted --hold --nodelist=n1 <<<$'#!/bin/bash\ntrue')
   as_root mkdir "$base/$job.n1.root"
   as_root touch "$base/$job.n1.root/file"
   as_user mkdir "$base/$job.n1.user"
   as_user scontrol release "$job"
-  wait_for 30 job_has_ended "$job"
-  wait_for 30 cluster_is_idle
-  run ls "$base"
-  as_root rm -r "$base/$job.n1.root"
-  [[ $output == *"$job.n1.root"* && $output != *"$job.n1.user"* ]]
+  wait_for 60 job_has_ended "$job"
+  wait_for 60 cluster_is_idle
+  [[ $(ls "$base") == "$job.n1.root" ]]
 
-  as_user mv "$base" "$base.aside"
+  as_root rm -r "$base"
   as_user ln -s "$T" "$base"
   job=$(submit linked --nodelist=n1 <<SCRIPT
 #!/bin/bash
 mkdir $T/\$SLURM_JOB_ID.n1.abc
 SCRIPT
 )
-  wait_for 30 job_has_ended "$job"
-  wait_for 30 cluster_is_idle
-  as_user rm "$base"
-  as_user mv "$base.aside" "$base"
+  wait_for 60 job_has_ended "$job"
+  wait_for 60 cluster_is_idle
   [[ -d $T/$job.n1.abc ]]
 }
 
@@ -376,8 +375,8 @@ srun --checkpoint bash -c 'echo EPILOG=\$SLURM_CAIRN_EPILOG'
 mkdir $base/\$SLURM_JOB_ID.n1.abc
 SCRIPT
 )
-  wait_for 30 job_has_ended "$job"
-  wait_for 30 cluster_is_idle
+  wait_for 60 job_has_ended "$job"
+  wait_for 60 cluster_is_idle
   [[ $(cat "$T/off.out") == EPILOG= ]]
   as_user rmdir "$base/$job.n1.abc"
 }
@@ -391,7 +390,7 @@ umask 077
 mkdir -p $T/nvme/cairn-\$UID/\$SLURM_JOB_ID.n1.abc $T/nvme/cairn-\$UID/\$SLURM_JOB_ID.n2.abc
 SCRIPT
 )
-  wait_for 30 job_has_ended "$job"
-  wait_for 30 cluster_is_idle
+  wait_for 60 job_has_ended "$job"
+  wait_for 60 cluster_is_idle
   [[ $(ls "$T/nvme/cairn-$(as_user id -u)") == "$job.n2.abc" ]]
 }

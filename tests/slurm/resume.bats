@@ -12,82 +12,85 @@ two_lives_ran_all_steps() {
   said=$(($(grep -oP 'cairn: leaving at step \K[0-9]+(?=; the newest checkpoint holds step '"$saved"'$)' "$T/heat2d.out") - saved))
   diff <(grep -oP '^life=0 step=\K.*' "$T/heat2d.log") <(seq $((saved + lost))) >&2
   diff <(grep -oP '^life=1 step=\K.*' "$T/heat2d.log") <(seq $((saved + 1)) "$last") >&2
-  ((saved > 0 && lost - said >= 0 && lost - said <= 5))  # on a busy machine it takes some steps to die
+  ((saved > 0 && lost - said >= 0 && lost - said <= 20))  # on a busy machine it takes some steps to die
 }
 
 @test "1: a job preempted on four nodes resumes on two and ends with the same hash" {
-  local job high options="$plate --steps 250 --step-ms 20"
-  job=$(submit_heat2d --nodes=2-4 --checkpoint --checkpoint-dir=run -- $options)
-  wait_for 30 heat2d_is_past 20
+  local job high options="$plate --steps 500"
+  job=$(submit_heat2d --nodes=2-4 --checkpoint --checkpoint-dir=run -- $options --step-ms 100)
+  wait_for 60 heat2d_is_past 4
   high=$(preempt_job "$job" 2)
+  hurry
   lift_hold "$job"
   wait_for 60 job_has_ended "$job"
   job_is "$job" COMPLETED
   [[ $(heat2d_start 0 nodes) == 'n[1-4]' && $(heat2d_start 0 ranks) == 4 ]]
   [[ $(heat2d_start 1 ranks) == 2 ]]
   diff <(scontrol show hostnames "$(heat2d_start 1 nodes),$(job_field "$high" NodeList)" | sort) <(printf 'n%d\n' 1 2 3 4) >&2
-  two_lives_ran_all_steps 250
+  two_lives_ran_all_steps 500
   [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
 }
 
 @test "2: a job longer than its time limit saves before it, requeues itself and ends with the same hash" {
-  local job options="$plate --steps 600"
+  local job options="$plate --steps 500"
   launchers
   job=$(submit heat2d --nodes=2 --ntasks=4 --time=1 --checkpoint --checkpoint-dir=run --checkpoint-notice=50s \
-    <<<$'#!/bin/bash\n'"srun --mpi=pmix ./launch $heat2d --log heat2d.log $options --step-ms \$((SLURM_RESTART_COUNT ? 0 : 20))")
-  wait_for 30 grep -q 'cairn: time limit; .* s left: saving' "$T/heat2d.out"
-  [[ $(job_field "$job" Reason) == None ]]  # it is not Slurm that ends this life
+    <<<$'#!/bin/bash\n'"srun --mpi=pmix ./launch $heat2d --log heat2d.log $options --step-ms \$((SLURM_RESTART_COUNT ? 0 : 100))")
+  wait_for 60 grep -q 'cairn: time limit; .* s left: saving' "$T/heat2d.out"
+  [[ $(job_field "$job" Reason) != TimeLimit ]]  # it is not Slurm that ends this life
   lift_hold "$job"
   wait_for 60 job_has_ended "$job"
   job_is "$job" COMPLETED
   [[ $(job_field "$job" Restarts) == 1 ]]
-  two_lives_ran_all_steps 600
+  two_lives_ran_all_steps 500
   [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
 }
 
 has_checkpoint() { committed_step "$T/cairn-$1/heat2d"; }
 
 @test "3: when a rank is killed the step ends, and the command that Cairn prints resumes it with the same hash" {
-  local rank job again saved victim options="$plate --steps 150 --step-ms 20"
+  local rank job again saved victim options="$plate --steps 500"
   for rank in 0 2; do
-    as_user rm -f heat2d.log heat2d.out
-    job=$(submit heat2d --nodes=3 --checkpoint=30steps <<SCRIPT
+    as_user rm -f heat2d.log heat2d.out hurry
+    job=$(submit heat2d --nodes=3 --checkpoint=4steps <<SCRIPT
 #!/bin/bash
-srun -K1 --mpi=pmix \$1 $heat2d --log heat2d.log $options
+srun -K1 --mpi=pmix \$1 $heat2d --log heat2d.log $options --step-ms 100 --hurry hurry
 echo "srun: status \$?"
 exit 1
 SCRIPT
     )
-    wait_for 30 has_checkpoint "$job"
-    wait_for 10 heat2d_is_past $(($(heat2d_step) + 5))
+    wait_for 60 has_checkpoint "$job"
+    wait_for 60 heat2d_is_past $(($(heat2d_step) + 2))
     as_root kill -KILL "$(task_pid "$job" "$rank")"
-    wait_for 40 job_has_ended "$job"
+    wait_for 60 job_has_ended "$job"
     grep -qx 'srun: status 1[0-9][0-9]' "$T/heat2d.out"
-    again=$(grep -oP '[Rr]un the same command again with \K--checkpoint-dir=\S+' "$T/heat2d.out")
+    again=$(grep -m 1 -oP '[Rr]un the same command again with \K--checkpoint-dir=\S+' "$T/heat2d.out")
     saved=$(committed_step "${again#*=}")
-    job=$(as_user sbatch --parsable --output=heat2d.out --open-mode=append --nodes=3 --checkpoint=30steps heat2d.sbatch "$again")
-    wait_for 40 job_has_ended "$job"
+    hurry
+    job=$(as_user sbatch --parsable --output=heat2d.out --open-mode=append --nodes=3 --checkpoint=4steps heat2d.sbatch "$again")
+    wait_for 60 job_has_ended "$job"
     [[ $(grep -oP ' start step=\K[0-9]+' "$T/heat2d.log" | tail -n 1) == "$saved" ]]
     [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
   done
 }
 
 @test "two jobs are preempted: one before it has restored loses nothing and is requeued, one that may not be requeued is told how to resume" {
-  local job kept high again options='--steps 1500'
+  local job kept high again options='--steps 500'
   kept=$(submit kept --nodes=1 --partition=now --no-requeue <<SCRIPT
 #!/bin/bash
-srun --checkpoint $toy $options --step-us 60000 >toy.kept
+srun --checkpoint $toy $options --step-us 200000 >toy.kept
 SCRIPT
   )
-  wait_for 30 grep -qs resumed "$T/toy.kept"
+  wait_for 60 grep -qs resumed "$T/toy.kept"
   job=$(submit toy --nodes=2-4 --checkpoint --checkpoint-dir=run <<SCRIPT
 #!/bin/bash
 srun $toy --steps 50 --restore-file go
 SCRIPT
   )
-  wait_for 30 grep -q 'cairn: protected: ' "$T/toy.out"
+  wait_for 60 eval '(($(grep -c "^open 0" "$T/toy.out") == $(job_field "$job" NumNodes)))'
   high=$(preempt_job "$job" 4)
   grep -q "cairn: job $job is requeued and will resume" "$T/toy.out"
+  wait_for 60 job_has_ended "$kept"
   job_is "$kept" PREEMPTED
   as_root scancel "$high"
   as_user touch go
@@ -96,7 +99,7 @@ SCRIPT
   job_is "$job" COMPLETED
   [[ $(job_field "$job" Restarts) == 1 ]]
 
-  again=$(grep -oP 'not requeued by Cairn \(.*requeue.*\); to resume, run the same command again with \K--checkpoint-dir=\S+' "$T/kept.out")
+  again=$(grep -m 1 -oP 'not requeued by Cairn \(.*requeue.*\); to resume, run the same command again with \K--checkpoint-dir=\S+' "$T/kept.out")
   run -0 as_user srun --nodes=1 --checkpoint "$again" "$toy" $options --step-us 0
   [[ $(toy_hash <<<"$output") == "$(undisturbed_toy_hash $options)" && $output == *resumed\ [1-9]* ]]
 }
@@ -104,17 +107,18 @@ SCRIPT
 array_has() { (($(squeue --noheader --array --job="$1" --states="$2" --format=%i | wc -l) == $3)); }
 
 @test "of an array of four tasks two are preempted: each resumes its own, and the other two are not disturbed" {
-  local job task hash options='--steps 400'
+  local job task hash options='--steps 500'
   job=$(submit array --array=0-3 --nodes=1 --checkpoint --checkpoint-dir=run <<SCRIPT
 #!/bin/bash
-srun $toy $options --step-us 20000 >toy.\$SLURM_ARRAY_TASK_ID.\${SLURM_RESTART_COUNT:-0}
+srun $toy $options --step-us 100000 --hurry hurry >toy.\$SLURM_ARRAY_TASK_ID.\${SLURM_RESTART_COUNT:-0}
 SCRIPT
   )
-  for task in 0 1 2 3; do wait_for 30 grep -qs resumed "$T/toy.$task.0"; done
-  preempt_job "$job" 2
-  wait_for 30 array_has "$job" PENDING 2
+  for task in 0 1 2 3; do wait_for 60 grep -qs resumed "$T/toy.$task.0"; done
+  submit high --partition=high --nodes=2 <<<$'#!/bin/bash\nexec sleep 600' >/dev/null
+  wait_for 60 array_has "$job" PENDING 2
+  hurry
   for task in $(squeue --noheader --array --job="$job" --states=PENDING --format=%i); do lift_hold "$task"; done
-  wait_for 60 array_has "$job" PENDING,RUNNING,COMPLETING 0
+  wait_for 90 array_has "$job" PENDING,RUNNING,COMPLETING 0
   [[ $(job_field "$job" JobState) == $'COMPLETED\nCOMPLETED\nCOMPLETED\nCOMPLETED' ]]
   hash=$(undisturbed_toy_hash $options)
   for task in 0 1 2 3; do [[ $(toy_hash < <(cat "$T/toy.$task".*)) == "$hash" ]]; done
@@ -122,16 +126,17 @@ SCRIPT
 }
 
 @test "a job that is suspended and resumed goes on, saves again, and ends with the same hash" {
-  local job saved options="$plate --steps 250 --step-ms 20"
-  job=$(submit_heat2d --nodes=2 --checkpoint=20steps --checkpoint-dir=run -- $options)
-  wait_for 30 has_committed "$T/run"
+  local job saved options="$plate --steps 500"
+  job=$(submit_heat2d --nodes=2 --checkpoint=4steps --checkpoint-dir=run -- $options --step-ms 100)
+  wait_for 60 has_committed "$T/run"
   as_root scontrol suspend "$job"
-  wait_for 10 job_is "$job" SUSPENDED
+  wait_for 60 job_is "$job" SUSPENDED
   sleep 8  # by which a rank that does not answer is suspect
   saved=$(committed_step "$T/run")
   as_root scontrol resume "$job"
-  wait_for 30 eval '(($(committed_step "$T/run") > '"$saved"'))'
-  wait_for 30 job_has_ended "$job"
+  wait_for 60 eval '(($(committed_step "$T/run") > '"$saved"'))'
+  hurry
+  wait_for 60 job_has_ended "$job"
   job_is "$job" COMPLETED
   [[ $(heat2d_hash) == "$(undisturbed_hash $options)" && $(grep -c ' start step=' "$T/heat2d.log") == 1 ]]
 }

@@ -4,7 +4,7 @@
 
 setup_suite() {
   export CAIRN_DEVCLUSTER=${CAIRN_DEVCLUSTER:-/tmp/cairn-devcluster-$UID}
-  export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
+  export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-600}
   local devcluster=$BATS_TEST_DIRNAME/../../contrib/devcluster/devcluster
   if [[ ! -x ${CAIRN_PREFIX:-}/bin/cairn ]]; then
     echo "CAIRN_PREFIX must name an install prefix of Cairn with its examples; contrib/test --only slurm makes one" >&2
