@@ -25,11 +25,11 @@ EIO = [("fail", errno.EIO, 1, CHANGES), ("fail", errno.EIO, 1, "fsync"), ("fail"
 
 
 def nospace(toy, tally, random, full):
-    inject(toy, tally, random, NOSPACE, None if full else 6)
+    inject(toy, tally, random, NOSPACE, None if full else 2)
 
 
 def eio(toy, tally, random, full):
-    inject(toy, tally, random, EIO, None if full else 3)
+    inject(toy, tally, random, EIO, None if full else 1)
 
 
 def inject(toy, tally, random, manners, points):

@@ -15,12 +15,12 @@ LAST = 0.15  # seconds, about the time that the steps take
 
 def killrank(toy, tally, random, full):
     """One rank that is not the leader is killed; the others come to their end without it (srun would kill them, mpirun too)."""
-    cases = [(n, random.randrange(1, RANKS), random.uniform(0, LAST)) for n in range(200 if full else 12)]
+    cases = [(n, random.randrange(1, RANKS), random.uniform(0, LAST)) for n in range(200 if full else 10)]
     toy.judge(tally, cases, lambda case: die(toy, *case))
 
 
 def killleader(toy, tally, random, full):
-    cases = [(n, 0, random.uniform(0, LAST)) for n in range(200 if full else 12)]
+    cases = [(n, 0, random.uniform(0, LAST)) for n in range(200 if full else 10)]
     toy.judge(tally, cases, lambda case: die(toy, *case))
 
 

@@ -72,7 +72,7 @@ def memory(toy, tally, random, full):
     big = Toy(toy.programs, toy.folder, ["--n", ARRAY, "--steps", STEPS, "--step-us", 1000])
     bare = rank_bytes(big)
     cases = [(n, ROOMS[n % len(ROOMS)] * MIB + random.randrange(8 * MIB), random.choice(("none", "shm")), random.uniform(0, 2))
-             for n in range(60 if full else 10)]
+             for n in range(60 if full else 6)]
     big.judge_lists(tally, [cases], lambda case: squeeze(big, bare, *case))
 
 
