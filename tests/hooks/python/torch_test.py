@@ -1,4 +1,4 @@
-"""Trains, stops after a save, resumes on another number of ranks: the losses must be those of a run that nobody disturbed."""
+"""Trains, stops after a save, resumes on another number of ranks: the losses must be those of a training that nobody disturbed."""
 import shutil
 import sys
 import unittest
@@ -8,16 +8,20 @@ from lives import HERE, ROOT, Lives, free_port, main
 
 
 class Training(Lives):
+    expected = {}
+
     def train(self, run, ranks, *arguments):
-        """Losses by step, and the step that it resumed at."""
+        """Losses by step, and the step that it resumed at; with --expect among the arguments, in self.expected what they are without Cairn."""
         said = self.life(run, ranks, HERE / "train.py", *arguments, "--losses", self.folder / f"{run}.losses", "--port", free_port())[0]
-        losses = {int(words[1]): float.fromhex(words[2]) for words in said if words[0] == "loss"}
+        losses, expected = ({int(words[1]): float.fromhex(words[2]) for words in said if words[0] == word} for word in ("loss", "expected"))
+        self.expected = expected or self.expected
         return losses, next(int(words[1]) for words in said if words[0] == "resumed")
 
     def resumes(self, kind, ranks, ranks_later, optimizer="adamw"):
         options = [kind, "--optimizer", optimizer]
-        expected, _ = self.train("whole", ranks, *options)
-        before, _ = self.train("broken", ranks, *options, "--save-at", 4, "--stop-at", 4)
+        before, _ = self.train("broken", ranks, *options, "--save-at", 4, "--stop-at", 4, "--expect")
+        expected = self.expected
+        self.assertEqual(sorted(expected), list(range(1, 9)))
         after, resumed = self.train("broken", ranks_later, *options)
         self.assertEqual(resumed, 4, self.log)
         self.assertEqual((self.folder / "broken.losses").read_text().split(), [str(step) for step in range(1, 9)])
@@ -34,8 +38,8 @@ class Training(Lives):
 
     def test_a_changed_model_resumes_with_what_it_still_has(self):
         model = ["plain", "--optimizer", "odd"]
-        expected, _ = self.train("whole", 1, *model)
-        self.train("broken", 1, *model, "--save-at", 4, "--stop-at", 4)
+        self.train("broken", 1, *model, "--save-at", 4, "--stop-at", 4, "--expect")
+        expected = self.expected
         shutil.copytree(self.folder / "broken", self.folder / "grown")
         # A renamed layer takes its optimizer's state along, tensors and numbers.
         after, resumed = self.train("broken", 1, *model, "--change", "renamed")

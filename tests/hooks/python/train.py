@@ -1,6 +1,7 @@
 """A rank that trains a small model in one of the ways that PyTorch's users know, attached to Cairn in one line.
 
-Prints "resumed STEP", "missing NAME …" (of the report), then "loss STEP VALUE" for each step (the mean over ranks, exact), then "done". The data of a step depends on the step and
+Prints "resumed STEP", "missing NAME …" (of the report), then "loss STEP VALUE" for each step (the mean over ranks, exact), then "done"; with
+--expect, before all that, "expected STEP VALUE" for each step of a training of the same model that Cairn knows nothing of. The data of a step depends on the step and
 the sample alone, and the global batch is the same for every number of ranks: losses may differ between numbers of ranks by rounding only.
 """
 import argparse
@@ -114,6 +115,7 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--save-at", type=int, default=-1)
     parser.add_argument("--stop-at", type=int, default=-1, help="leaves without a word after this step, when its save is durable")
+    parser.add_argument("--expect", action="store_true", help="trains another such model first, without Cairn")
     parser.add_argument("--losses", help="rank 0 appends each step's number to this file, and a word after the last save")
     parser.add_argument("--change", choices=("renamed", "grown"), help="of the model, since it was saved")
     parser.add_argument("--port", default="29511")
@@ -123,20 +125,19 @@ def main():
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": arguments.port, "RANK": str(rank), "WORLD_SIZE": str(size)}
     if arguments.kind != "plain":
         dist.init_process_group("gloo")
-    torch.manual_seed(3)
-    model = wrap(arguments.kind, Net(arguments.change), rank, size)
-    optimizer = optimizer_of(arguments.optimizer, arguments.kind, model)
-    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 20)
-    changes = {"renamed": {"rename": {"hidden.*": "inner.*"}}, "grown": {"match": "allow-missing"}}
-    run = cairn.torch.attach(model, optimizer, scheduler, outputs=[arguments.losses] if arguments.losses else [], **changes.get(arguments.change, {}))
-    table = open(arguments.losses, "a" if run.restored else "w", buffering=1) if arguments.losses and rank == 0 else None
-    print("resumed", run.steps_done, flush=True)
-    print("missing", *run.report.missing, flush=True)
+
+    def made():
+        torch.manual_seed(3)
+        model = wrap(arguments.kind, Net(arguments.change), rank, size)
+        optimizer = optimizer_of(arguments.optimizer, arguments.kind, model)
+        return model, optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 20)
+
     split = arguments.kind not in ("plain", "tp")  # over the ranks, or the same on all
     ways = size // 2 if arguments.kind == "2d" else size if split else 1
     part = rank // 2 if arguments.kind == "2d" else rank if split else 0
-    while run.steps_done < arguments.steps:
-        x, y = data(run.steps_done, SAMPLES // ways * part, SAMPLES // ways)
+
+    def train(step, model, optimizer, scheduler):
+        x, y = data(step, SAMPLES // ways * part, SAMPLES // ways)
         loss = F.cross_entropy(model(x), y)
         loss.backward()
         optimizer.step()
@@ -146,7 +147,21 @@ def main():
         if size > 1:
             dist.all_reduce(total)
             total /= size
-        print("loss", run.steps_done + 1, total.item().hex(), flush=True)
+        return total.item().hex()
+
+    if arguments.expect:
+        other = made()
+        for step in range(arguments.steps):
+            print("expected", step + 1, train(step, *other), flush=True)
+
+    model, optimizer, scheduler = made()
+    changes = {"renamed": {"rename": {"hidden.*": "inner.*"}}, "grown": {"match": "allow-missing"}}
+    run = cairn.torch.attach(model, optimizer, scheduler, outputs=[arguments.losses] if arguments.losses else [], **changes.get(arguments.change, {}))
+    table = open(arguments.losses, "a" if run.restored else "w", buffering=1) if arguments.losses and rank == 0 else None
+    print("resumed", run.steps_done, flush=True)
+    print("missing", *run.report.missing, flush=True)
+    while run.steps_done < arguments.steps:
+        print("loss", run.steps_done + 1, train(run.steps_done, model, optimizer, scheduler), flush=True)
         if table:
             print(run.steps_done + 1, file=table)
         if run.steps_done + 1 == arguments.save_at:
