@@ -6,6 +6,11 @@ namespace cairn {
 
 ExchangeWay ChooseWay(ExchangeBy setting, const std::vector<Inventory>& inventories) {
   if (setting == ExchangeBy::kTcp || inventories.size() < 2) return {};
+  const bool on_one_node =
+      std::all_of(inventories.begin(), inventories.end(),
+                  [&](const Inventory& inventory) { return inventory.node == inventories.front().node; });
+  if (setting == ExchangeBy::kAuto && on_one_node)
+    return {};  // through its memory, which MPI is no faster than
   const auto lacks = std::find_if(inventories.begin(), inventories.end(),
                                   [](const Inventory& inventory) { return !inventory.mpi.ok(); });
   if (lacks == inventories.end()) return {.way = Order::kMpi};

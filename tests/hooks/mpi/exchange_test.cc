@@ -19,7 +19,10 @@ using ::testing::Not;
 constexpr int64_t kBytes = (2 * 2000 * 1000 + (2 << 20) / 1000 * 1000) * 8;  // of all arrays
 
 Step::Options MpiStep(const std::string& dir, int ranks, int life) {
-  Step::Options options{.ranks = ranks, .dir = dir, .env = {{"CAIRN_ON", "request"}}, .restart = life};
+  Step::Options options{.ranks = ranks,
+                        .dir = dir,
+                        .env = {{"CAIRN_ON", "request"}, {"CAIRN_EXCHANGE", "mpi"}},
+                        .restart = life};
   options.launcher = {CAIRN_MPIRUN,
                       "--allow-run-as-root",
                       "--oversubscribe",
@@ -90,7 +93,6 @@ TEST_F(MpiExchange, IsNotUsedWhereTheMembersAreInAnotherOrderThanTheRanksOfMpi) 
   Save(dir_, 2);
   Step::Options reversed = MpiStep(dir_, 2, 1);
   reversed.program.emplace_back("reversed");
-  reversed.env["CAIRN_EXCHANGE"] = "mpi";
   Restore(reversed,
           "--checkpoint-exchange=mpi cannot be had: the ranks hand each other what they read by sockets, "
           "not over MPI: rank 0: the session's member 0 of 2 is rank 1 of 2 in MPI_COMM_WORLD");
@@ -144,7 +146,8 @@ TEST_F(MpiExchange, IsNotUsedWhereTheProgramsMpiHasAnotherBinaryInterface) {
   Step resumed({.ranks = 2,
                 .dir = dir_,
                 .args = {"--steps", "3"},
-                .env = {{"LD_PRELOAD", std::string(CAIRN_PRELOAD) + ":" + CAIRN_MPI_STANDIN}},
+                .env = {{"CAIRN_EXCHANGE", "mpi"},
+                        {"LD_PRELOAD", std::string(CAIRN_PRELOAD) + ":" + CAIRN_MPI_STANDIN}},
                 .restart = 1});
   ASSERT_TRUE(resumed.Join()) << resumed.Log();
   EXPECT_THAT(resumed.Log(),

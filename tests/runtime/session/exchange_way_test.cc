@@ -8,9 +8,11 @@ namespace {
 const Status kNone(Code::kNotFound, "this process has no MPI");
 const Status kOther(Code::kUnavailable, "the program's MPI is of another family");
 
+// Each rank on a node of its own.
 ExchangeWay Choose(ExchangeBy setting, const std::vector<Status>& offers) {
   std::vector<Inventory> inventories;
-  for (const Status& offer : offers) inventories.push_back({.node = "n1", .mpi = offer});
+  for (const Status& offer : offers)
+    inventories.push_back({.node = "n" + std::to_string(inventories.size()), .mpi = offer});
   return ChooseWay(setting, inventories);
 }
 
@@ -20,6 +22,13 @@ TEST(ExchangeWay, IsMpiWhereAllRanksHaveIt) {
     EXPECT_EQ(way.way, Order::kMpi);
     EXPECT_EQ(way.why_not_mpi, "");
   }
+}
+
+TEST(ExchangeWay, IsTheMemoryOfTheNodeWhereAllRanksAreOnOneUnlessMpiWasAskedFor) {
+  const std::vector<Inventory> together(2, {.node = "n1", .mpi = OkStatus()});
+  EXPECT_EQ(ChooseWay(ExchangeBy::kAuto, together).way, Order::kSockets);
+  EXPECT_EQ(ChooseWay(ExchangeBy::kAuto, together).why_not_mpi, "");
+  EXPECT_EQ(ChooseWay(ExchangeBy::kMpi, together).way, Order::kMpi);
 }
 
 TEST(ExchangeWay, SaysWhoKeepsAllFromMpiWhereSomeHaveIt) {
