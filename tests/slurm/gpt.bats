@@ -2,13 +2,25 @@
 # with PyTorch, which CAIRN_TEST_TORCH_PYTHON names.
 load helpers
 
-# gpt NAME [SBATCH OPTION …]: three epochs of the example, 117 steps; a life that begins before `hurry` makes slow ones. Output: $T/NAME.out
+# gpt NAME [SBATCH OPTION …]: $epochs (3) epochs of the example, each of 39 steps on four ranks; a life that begins before `hurry` makes slow ones.
+# Output: $T/NAME.out
 gpt() {
   local name=$1 package
   shift
   package=$(find "$CAIRN_PREFIX" -path '*/cairn/python/cairn/__init__.py' -printf '%h/..\n')
   as_user env PYTHON=./python PYTHONPATH="$package" MASTER_ADDR=127.0.0.1 OMP_NUM_THREADS=1 \
-    sbatch --parsable --output="$name.out" "$@" gpt.sbatch --epochs 3
+    sbatch --parsable --output="$name.out" "$@" "${script:-gpt.sbatch}" --epochs "${epochs:-3}"
+}
+
+# example: puts it into $T, with a Python that has PyTorch.
+example() {
+  as_user "${CAIRN_TEST_TORCH_PYTHON:-false}" -c 'import torch' || skip 'CAIRN_TEST_TORCH_PYTHON names no Python with PyTorch'
+  as_user cp -r "$CAIRN_PREFIX/share/cairn/examples/gpt/." .
+  as_user tee python >/dev/null <<SCRIPT
+#!/bin/bash
+exec $CAIRN_TEST_TORCH_PYTHON "\$@" --step-ms \$([[ -e hurry ]] && echo 0 || echo 300)
+SCRIPT
+  as_user chmod +x python
 }
 
 losses() { grep -oP '^step \K[0-9]+ loss \S+' "$T/$1.out"; }
@@ -26,13 +38,7 @@ equal_losses() {
 
 @test "a GPT that is preempted on four nodes, goes on on two and then on three, ends with the losses of an undisturbed run" {
   local job high other saved
-  as_user "${CAIRN_TEST_TORCH_PYTHON:-false}" -c 'import torch' || skip 'CAIRN_TEST_TORCH_PYTHON names no Python with PyTorch'
-  as_user cp -r "$CAIRN_PREFIX/share/cairn/examples/gpt/." .
-  as_user tee python >/dev/null <<SCRIPT
-#!/bin/bash
-exec $CAIRN_TEST_TORCH_PYTHON "\$@" --step-ms \$([[ -e hurry ]] && echo 0 || echo 300)
-SCRIPT
-  as_user chmod +x python
+  example
 
   hurry
   job=$(gpt whole --nodes=4 --checkpoint=off)
@@ -64,4 +70,37 @@ SCRIPT
   job=$(gpt again --nodes=4 --checkpoint-dir=again --checkpoint-from="run@$saved")
   wait_for 90 job_has_ended "$job"
   diff <(losses again) <(losses whole | tail -n +$((saved + 1))) >&2
+}
+
+@test "a GPT of torchrun under cairn run, preempted on four nodes, goes on on two, and shrunk then on one, with the losses of an undisturbed run" {
+  local job high epochs=1 script
+  example
+  as_user tee torchrun.sbatch >/dev/null <<'SCRIPT'
+#!/bin/bash
+cairn run --tasks-per-node=1 -- srun --checkpoint-dir=run --checkpoint-on=preempt,request bash -c '
+  exec "$PYTHON" -m torch.distributed.run --nnodes=$SLURM_STEP_NUM_NODES --node-rank=$SLURM_NODEID --nproc-per-node=1 \
+    --master-addr="$MASTER_ADDR" --master-port=$((20000 + (SLURM_JOB_ID + SLURM_STEP_ID) % 10000)) train.py "$@"' torchrun "$@"
+SCRIPT
+  hurry
+  job=$(gpt whole --nodes=4 --checkpoint=off)
+  wait_for 90 job_has_ended "$job"
+  [[ $(losses whole | wc -l) == 39 ]]
+
+  as_user rm hurry
+  script=torchrun.sbatch
+  wait_for 30 nodes_idle 4
+  job=$(gpt broken --nodes=2-4 --requeue --open-mode=append)
+  wait_for 90 is_past 3
+  high=$(preempt_job "$job" 2)
+  lift_hold "$job"
+  wait_for 90 has_begun 2
+  wait_for 60 is_past $(($(committed_step "$T/run") + 3))
+  hurry
+  run -0 as_user cairn resize "$job" 1
+  wait_for 90 job_has_ended "$job"
+  job_is "$job" COMPLETED
+  [[ $(grep -oP '^[0-9](?= ranks? begin)' "$T/broken.out" | paste -sd ' ') == '4 2 1' ]]
+  [[ $(losses broken | cut -d ' ' -f 1 | sort -nu | wc -l) == 39 ]]
+  equal_losses broken 1e-5
+  as_root scancel "$high"
 }
