@@ -95,6 +95,7 @@ pid_t Spawn(const std::vector<std::string>& args, const std::map<std::string, st
 Step::Step(Options options) : options_(std::move(options)) {
   int pipe_ends[2];
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+  options_.env.insert({"XDG_STATE_HOME", folder_.path() + "/state"});  // not the user's registry of runs
   std::map<std::string, std::string> host_env = options_.env;
   host_env["CAIRN_CHECKPOINT"] = host_env.contains("CAIRN_CHECKPOINT") ? host_env["CAIRN_CHECKPOINT"] : "on";
   host_env["CAIRN_DIR"] = options_.dir;

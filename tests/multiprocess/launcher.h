@@ -24,7 +24,7 @@ class TempDir {
 };
 
 // Polls `condition` until it holds; false after `bound`.
-bool WaitFor(const std::function<bool()>& condition, std::chrono::seconds bound = std::chrono::seconds(30));
+bool WaitFor(const std::function<bool()>& condition, std::chrono::seconds bound = std::chrono::seconds(60));
 
 std::string ReadFile(const std::string& path);
 
@@ -72,7 +72,7 @@ class Step {
   // As srun's end does: the host process sees EOF and ends. What it said in all.
   std::string EndHost();
   // Waits for all ranks to end; false after `bound`.
-  bool Join(std::chrono::seconds bound = std::chrono::seconds(60));
+  bool Join(std::chrono::seconds bound = std::chrono::seconds(100));
   bool Reap();  // true when all ranks have ended
 
   // xor of all ranks' hashes; "" when one is missing.
