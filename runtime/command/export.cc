@@ -21,12 +21,33 @@ using Json = nlohmann::ordered_json;
 struct ExportRequest {
   std::string target, to, out, names;
   uint64_t file_limit = 5'000'000'000;
+  bool strict = false;
 };
+
+// The blobs under their new names.
+std::vector<BlobItem> Rename(const NameMap& names, const Blobs& blobs) {
+  std::vector<BlobItem> renamed;
+  for (BlobItem item : blobs.items) {
+    std::optional<std::string> name = names.Map(item.name);
+    if (!name) continue;
+    item.name = *std::move(name);
+    renamed.push_back(std::move(item));
+  }
+  return renamed;
+}
 
 Result<int> RunExport(const ExportRequest& request, bool json) {
   CAIRN_ASSIGN_OR_RETURN(const NameMap names, ReadNames(request.names));
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointSource> source, OpenCheckpoint(request.target));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<NamedArray> arrays, ApplyNames(names, source->arrays()));
+  const bool carries_blobs = request.to == "dcp";
+  const std::vector<BlobItem> blobs = Rename(names, source->checkpoint().blobs);
+  std::vector<std::string> carried, left_out;
+  for (const BlobItem& blob : blobs) (carries_blobs ? carried : left_out).push_back(blob.name);
+  if (request.strict && !left_out.empty())
+    return Status(Code::kMismatch,
+                  request.to + " holds arrays alone, and these blobs would be left out: " + Join(left_out) +
+                      "; `--to dcp` takes them along, --names can drop them");
   Exported exported;
   {
     ProgressBar bar;
@@ -34,7 +55,8 @@ Result<int> RunExport(const ExportRequest& request, bool json) {
     if (request.to == "safetensors") {
       CAIRN_ASSIGN_OR_RETURN(exported, ExportSafetensors(*source, arrays, request.out, progress));
     } else if (request.to == "dcp") {
-      CAIRN_ASSIGN_OR_RETURN(exported, ExportDcp(*source, arrays, request.out, request.file_limit, progress));
+      CAIRN_ASSIGN_OR_RETURN(exported,
+                             ExportDcp(*source, arrays, blobs, request.out, request.file_limit, progress));
     } else {
       CAIRN_ASSIGN_OR_RETURN(exported,
                              ExportHuggingFace(*source, arrays, request.out, request.file_limit, progress));
@@ -53,7 +75,8 @@ Result<int> RunExport(const ExportRequest& request, bool json) {
                {"bytes", exported.bytes},
                {"arrays", arrays.size()},
                {"reversed", reversed},
-               {"left_out", source->others()}});
+               {"blobs", carried},
+               {"left_out", left_out}});
     return kExitGood;
   }
   std::printf("%s: %s, %s, from %s\n", exported.path.c_str(), Count(arrays.size(), "array").c_str(),
@@ -61,9 +84,9 @@ Result<int> RunExport(const ExportRequest& request, bool json) {
   if (!reversed.empty()) {
     std::printf("in Fortran order, so their dimensions are reversed there: %s\n", Join(reversed).c_str());
   }
-  if (const auto others = source->others(); !others.empty()) {
-    std::printf("left out, since they are no arrays: %s\n", Join(others).c_str());
-  }
+  if (!carried.empty()) std::printf("with the blobs: %s\n", Join(carried).c_str());
+  if (!left_out.empty())
+    std::printf("left out, since they are no arrays: the blobs %s\n", Join(left_out).c_str());
   return kExitGood;
 }
 
@@ -73,11 +96,13 @@ void AddExport(CLI::App* app, Invocation* invocation) {
   auto request = std::make_shared<ExportRequest>();
   CLI::App* sub = AddSubcommand(
       app, invocation, "export",
-      "Write the arrays of a checkpoint in a format of others, byte for byte. Every block is checked while\n"
+      "Write a checkpoint in a format of others, byte for byte. Every block is checked while\n"
       "it is read. OUT appears when it is whole and durable; it must not be there before.\n"
       "  safetensors  one file\n"
       "  hf           a folder of model-0000I-of-0000N.safetensors and model.safetensors.index.json\n"
-      "  dcp          a folder that torch.distributed.checkpoint.load reads",
+      "  dcp          a folder that torch.distributed.checkpoint.load reads; blobs (generators, values of "
+      "the\n"
+      "               program) are in it as lists of the bytes of each rank; the others cannot hold them",
       "cairn export /scratch/me/run7@best --to hf /scratch/me/model --names names.json",
       [=] { return RunExport(*request, invocation->json); });
   sub->add_option("DIR[@STEP|@TAG]", request->target, "which checkpoint; without @ the newest")
@@ -91,6 +116,7 @@ void AddExport(CLI::App* app, Invocation* invocation) {
   sub->add_option("--names", request->names,
                   R"(JSON object of new names: {"model.*": "*", "optim.*": null}; null leaves out)")
       ->type_name("FILE");
+  sub->add_flag("--strict", request->strict, "fail, rather than leave out blobs that the format cannot hold");
   sub->add_option("--file-limit", request->file_limit,
                   "hf and dcp: bytes of arrays in one file, 5GB by default")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))

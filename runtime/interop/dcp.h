@@ -8,6 +8,7 @@
 #include <string>
 
 #include "planner/base/status.h"
+#include "runtime/formats/blobs.h"
 #include "runtime/interop/array_source.h"
 #include "runtime/interop/export.h"
 #include "runtime/interop/name_map.h"
@@ -21,9 +22,11 @@ inline constexpr std::string_view kDcpMetadata = ".metadata";
 // DecodeDcpMetadata's, with the file's path.
 Result<std::unique_ptr<StoredSource>> OpenDcp(const std::string& folder);
 
-// A folder that torch.distributed.checkpoint.load reads: a new file is begun after each `file_limit` bytes.
-Result<Exported> ExportDcp(ArraySource& source, std::span<const NamedArray> arrays, const std::string& path,
-                           uint64_t file_limit, const Progress& progress);
+// A folder that torch.distributed.checkpoint.load reads: a new file is begun after each `file_limit` bytes. A blob becomes a list of the bytes of
+// each rank, None where it had none. kInvalid when a blob has the name of an array or is too large for an archive (kMaxArchivedBytes).
+Result<Exported> ExportDcp(ArraySource& source, std::span<const NamedArray> arrays,
+                           std::span<const BlobItem> blobs, const std::string& path, uint64_t file_limit,
+                           const Progress& progress);
 
 }  // namespace cairn
 

@@ -1,5 +1,7 @@
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include "runtime/interop/dcp.h"
 #include "runtime/interop/dcp_metadata.h"
 #include "runtime/interop/meter.h"
@@ -28,6 +30,20 @@ class DcpWriter {
     return tensor;
   }
 
+  Result<DcpObject> Write(const BlobItem& blob) {
+    const std::string pickle = EncodeArchivedBytes(blob.by_rank);
+    if (pickle.size() > kMaxArchivedBytes)
+      return Status(Code::kInvalid, "blob \"" + blob.name + "\" has " + std::to_string(pickle.size()) +
+                                        " bytes, an archive of torch.save at most " +
+                                        std::to_string(kMaxArchivedBytes) + "; leave it out by --names");
+    const std::string archive = ArchiveOfObject(pickle);
+    CAIRN_RETURN_IF_ERROR(MakeRoom(archive.size()));
+    CAIRN_RETURN_IF_ERROR(PwriteFull(fd_.get(), std::as_bytes(std::span(archive)), end_, path_));
+    DcpObject object{blob.name, files_.back(), end_, archive.size()};
+    end_ += archive.size();
+    return object;
+  }
+
   // fsyncs the last file.
   Status Close() {
     if (!fd_.valid()) return OkStatus();
@@ -40,16 +56,21 @@ class DcpWriter {
   uint64_t bytes() const { return bytes_; }
 
  private:
+  // Begins a new file where this one is full.
+  Status MakeRoom(uint64_t bytes) {
+    if (fd_.valid() && (end_ == 0 || bytes <= file_limit_ - std::min(end_, file_limit_))) return OkStatus();
+    CAIRN_RETURN_IF_ERROR(Close());
+    files_.push_back("__0_" + std::to_string(files_.size()) + ".distcp");
+    path_ = folder_ + "/" + files_.back();
+    CAIRN_ASSIGN_OR_RETURN(fd_, OpenFile(path_, O_WRONLY | O_CREAT | O_EXCL));
+    end_ = 0;
+    return OkStatus();
+  }
+
   Result<DcpChunk> WriteChunk(uint32_t array, const Box& box) {
     const ArraySpec& spec = source_.arrays()[array];
     const auto bytes = static_cast<uint64_t>(box.elements() * DTypeBytes(spec.dtype));
-    if (!fd_.valid() || (end_ > 0 && bytes > file_limit_ - std::min(end_, file_limit_))) {
-      CAIRN_RETURN_IF_ERROR(Close());
-      files_.push_back("__0_" + std::to_string(files_.size()) + ".distcp");
-      path_ = folder_ + "/" + files_.back();
-      CAIRN_ASSIGN_OR_RETURN(fd_, OpenFile(path_, O_WRONLY | O_CREAT | O_EXCL));
-      end_ = 0;
-    }
+    CAIRN_RETURN_IF_ERROR(MakeRoom(bytes));
     TorchArchive archive(fd_.get(), path_, end_, spec.dtype, box.extent);
     CAIRN_RETURN_IF_ERROR(archive.Begin());
     const Status streamed =
@@ -78,8 +99,13 @@ class DcpWriter {
 
 }  // namespace
 
-Result<Exported> ExportDcp(ArraySource& source, std::span<const NamedArray> arrays, const std::string& path,
-                           uint64_t file_limit, const Progress& progress) {
+Result<Exported> ExportDcp(ArraySource& source, std::span<const NamedArray> arrays,
+                           std::span<const BlobItem> blobs, const std::string& path, uint64_t file_limit,
+                           const Progress& progress) {
+  for (const BlobItem& blob : blobs) {
+    if (std::any_of(arrays.begin(), arrays.end(), [&](const NamedArray& a) { return a.name == blob.name; }))
+      return Status(Code::kInvalid, "an array and a blob would both be called \"" + blob.name + "\"");
+  }
   CAIRN_ASSIGN_OR_RETURN(Output output, Output::Folder(path));
   Meter meter(source, arrays, progress);
   DcpWriter writer(source, output.temporary(), file_limit, meter);
@@ -87,6 +113,10 @@ Result<Exported> ExportDcp(ArraySource& source, std::span<const NamedArray> arra
   for (const NamedArray& named : arrays) {
     CAIRN_ASSIGN_OR_RETURN(DcpTensor tensor, writer.Write(named));
     metadata.tensors.push_back(std::move(tensor));
+  }
+  for (const BlobItem& blob : blobs) {
+    CAIRN_ASSIGN_OR_RETURN(DcpObject object, writer.Write(blob));
+    metadata.objects.push_back(std::move(object));
   }
   CAIRN_RETURN_IF_ERROR(writer.Close());
   const std::string bytes = EncodeDcpMetadata(metadata);

@@ -124,7 +124,7 @@ class MetadataDecoder {
       if (key.kind != Kind::kString) return Damage("a name in state_dict_metadata is no string");
       const std::string name(key.text);
       if (IsOf(value, "BytesStorageMetadata")) {
-        out.objects.push_back(name);
+        out.objects.push_back({.name = name});
         continue;
       }
       if (!IsOf(value, "TensorStorageMetadata"))
@@ -289,6 +289,31 @@ void WriteTensor(PickleWriter& out, const DcpTensor& tensor) {
   EndObject(out);
 }
 
+// An entry of storage_data; objects have no offset in an array.
+void WritePlace(PickleWriter& out, const std::string& name, const Dims* of_chunk, const std::string& file,
+                uint64_t offset, uint64_t bytes) {
+  BeginObject(out, kMetadataModule, "MetadataIndex");
+  out.String("fqn");
+  out.String(name);
+  out.String("offset");
+  if (of_chunk != nullptr) {
+    WriteSize(out, *of_chunk);
+  } else {
+    out.None();
+  }
+  out.String("index");
+  out.None();
+  EndObject(out);
+  BeginObject(out, kFilesModule, "_StorageInfo");
+  out.String("relative_path");
+  out.String(file);
+  out.String("offset");
+  out.Int(static_cast<int64_t>(offset));
+  out.String("length");
+  out.Int(static_cast<int64_t>(bytes));
+  EndObject(out);
+}
+
 }  // namespace
 
 Result<DcpMetadata> DecodeDcpMetadata(std::string bytes) {
@@ -306,6 +331,11 @@ std::string EncodeDcpMetadata(const DcpMetadata& metadata) {
     out.String(tensor.name);
     WriteTensor(out, tensor);
   }
+  for (const DcpObject& object : metadata.objects) {
+    out.String(object.name);
+    BeginObject(out, kMetadataModule, "BytesStorageMetadata");
+    EndObject(out);
+  }
   out.SetItems();
   out.String("planner_data");  // name → path in the state dict: all at its top
   out.EmptyDict();
@@ -316,30 +346,23 @@ std::string EncodeDcpMetadata(const DcpMetadata& metadata) {
     out.String(tensor.name);
     out.Tuple();
   }
+  for (const DcpObject& object : metadata.objects) {
+    out.String(object.name);
+    out.Mark();
+    out.String(object.name);
+    out.Tuple();
+  }
   out.SetItems();
   out.String("storage_data");
   out.EmptyDict();
   out.Mark();
   for (const DcpTensor& tensor : metadata.tensors) {
     for (const DcpChunk& chunk : tensor.chunks) {
-      BeginObject(out, kMetadataModule, "MetadataIndex");
-      out.String("fqn");
-      out.String(tensor.name);
-      out.String("offset");
-      WriteSize(out, chunk.box.offset);
-      out.String("index");
-      out.None();
-      EndObject(out);
-      BeginObject(out, kFilesModule, "_StorageInfo");
-      out.String("relative_path");
-      out.String(chunk.file);
-      out.String("offset");
-      out.Int(static_cast<int64_t>(chunk.offset));
-      out.String("length");
-      out.Int(static_cast<int64_t>(chunk.bytes));
-      EndObject(out);
+      WritePlace(out, tensor.name, &chunk.box.offset, chunk.file, chunk.offset, chunk.bytes);
     }
   }
+  for (const DcpObject& object : metadata.objects)
+    WritePlace(out, object.name, nullptr, object.file, object.offset, object.bytes);
   out.SetItems();
   out.String("storage_meta");
   out.None();
@@ -402,6 +425,21 @@ std::string EncodeArchivedTensor(DType dtype, const Dims& shape) {
   if (!typed) WriteGlobal(out, type.global);
   out.Tuple();
   out.Reduce();
+  return std::move(out).Finish();
+}
+
+std::string EncodeArchivedBytes(const std::vector<std::optional<std::string>>& list) {
+  PickleWriter out;
+  out.EmptyList();
+  out.Mark();
+  for (const std::optional<std::string>& bytes : list) {
+    if (bytes) {
+      out.Bytes(*bytes);
+    } else {
+      out.None();
+    }
+  }
+  out.Appends();
   return std::move(out).Finish();
 }
 

@@ -6,6 +6,7 @@
 #define CAIRN_RUNTIME_INTEROP_DCP_METADATA_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,9 +31,18 @@ struct DcpTensor {
   std::vector<DcpChunk> chunks;
 };
 
+// What is no tensor: an archive of torch.save.
+struct DcpObject {
+  std::string name;
+  // Where it lies: written, not read.
+  std::string file;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
 struct DcpMetadata {
   std::vector<DcpTensor> tensors;
-  std::vector<std::string> objects;  // names of what is no tensor; not written
+  std::vector<DcpObject> objects;
 };
 
 // kMismatch for what is well-formed and not read: foreign classes, element types that Cairn has not, transformed (compressed) chunks. kDamage
@@ -53,6 +63,8 @@ struct ArchivedTensor {
 Result<ArchivedTensor> DecodeArchivedTensor(std::string data_pkl);
 // A dense tensor in storage "0".
 std::string EncodeArchivedTensor(DType dtype, const Dims& shape);
+// A list of bytes, and None for nothing.
+std::string EncodeArchivedBytes(const std::vector<std::optional<std::string>>& list);
 
 }  // namespace cairn
 

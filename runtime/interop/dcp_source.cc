@@ -116,8 +116,10 @@ Result<std::unique_ptr<StoredSource>> OpenDcp(const std::string& folder) {
       boxes.push_back(std::move(box));
     }
   }
+  std::vector<std::string> objects;
+  for (const DcpObject& object : metadata->objects) objects.push_back(object.name);
   return StoredSource::Make(folder, std::move(arrays), std::move(files).paths(), std::move(boxes),
-                            metadata->objects);
+                            std::move(objects));
 }
 
 }  // namespace cairn

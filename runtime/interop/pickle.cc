@@ -363,6 +363,21 @@ void PickleWriter::String(std::string_view utf8) {
   bytes_ += utf8;
 }
 
+void PickleWriter::Bytes(std::string_view bytes) {
+  std::string latin1;  // in UTF-8
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80) latin1 += static_cast<char>(0xC0 | byte >> 6);
+    latin1 += byte < 0x80 ? c : static_cast<char>(0x80 | (byte & 0x3F));
+  }
+  Global("_codecs", "encode");
+  Mark();
+  String(latin1);
+  String("latin1");
+  Tuple();
+  Reduce();
+}
+
 void PickleWriter::Global(std::string_view module, std::string_view name) {
   bytes_ += 'c';
   bytes_ += module;

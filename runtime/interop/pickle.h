@@ -81,6 +81,8 @@ class PickleWriter {
   void Bool(bool value) { bytes_ += value ? '\x88' : '\x89'; }
   void Int(int64_t value);
   void String(std::string_view utf8);
+  void Bytes(
+      std::string_view bytes);  // as Python itself writes them in this protocol, by a call of _codecs.encode
   void Global(std::string_view module, std::string_view name);
   void Mark() { bytes_ += '('; }
   void Tuple() { bytes_ += 't'; }  // of all since the mark
