@@ -80,6 +80,15 @@ std::shared_ptr<const GridWriters::Group> GridWriters::GroupAt(uint32_t number, 
   if (found != groups_.end()) return found->second;
   const Class& c = classes_[number];
   PiecesByRule pieces(grids_, first_rank);
+  std::pair<uint32_t, std::vector<int64_t>> sizes{number, {}};
+  for (const uint32_t rule : c.rules) {
+    for (const Box& box : pieces.Of(rule)) {
+      sizes.second.push_back(box.elements());
+      sizes.second.push_back(RowsOf(box));
+    }
+  }
+  if (const auto alike = groups_by_sizes_.find(sizes); alike != groups_by_sizes_.end())
+    return groups_.emplace(std::pair(number, first_rank), alike->second).first->second;
   std::vector<SaveStream::Place> places;
   places.reserve(c.array_of.size());
   uint64_t end = 0;
@@ -93,11 +102,13 @@ std::shared_ptr<const GridWriters::Group> GridWriters::GroupAt(uint32_t number, 
   kept_places_ += places.size();
   if (kept_places_ > kMaxKeptPlaces) {
     groups_.clear();
+    groups_by_sizes_.clear();
     kept_places_ = places.size();
   }
   auto group =
       std::make_shared<const Group>(Group{SaveStream(end, c.replicas, min_split_bytes_), std::move(places)});
   groups_.emplace(std::pair(number, first_rank), group);
+  groups_by_sizes_.emplace(std::move(sizes), group);
   return group;
 }
 

@@ -113,8 +113,10 @@ class GridWriters {
   std::vector<uint32_t> class_of_rule_;
   std::vector<WidthBytes> arrays_of_rule_;  // by rule: how many arrays, by width
   std::vector<size_t> slot_of_;             // by array: of its first piece, in its class
-  // By class and its replica 0; forgotten from time to time.
+  // By class and its replica 0, and by class and the elements and rows of its pieces: where dimensions are cut evenly, all groups of a class are
+  // one. Forgotten from time to time.
   mutable std::map<std::pair<uint32_t, uint32_t>, std::shared_ptr<const Group>> groups_;
+  mutable std::map<std::pair<uint32_t, std::vector<int64_t>>, std::shared_ptr<const Group>> groups_by_sizes_;
   mutable size_t kept_places_ = 0;
 };
 
