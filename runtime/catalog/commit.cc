@@ -36,8 +36,8 @@ namespace cairn {
 namespace {
 
 // What is written besides the shards and their checksums.
-struct Texts {
-  std::string index, blobs, manifest, current;
+struct Texts : CheckpointTexts {
+  std::string current;  // "" = CURRENT stays as it is
 };
 
 // Steps 4, 5 and 7 in a directory.
@@ -53,7 +53,9 @@ class InDirectory {
                            Write(files_, folder_ + "/" + std::string(names::kBlobs), texts.blobs));
     CAIRN_ASSIGN_OR_RETURN(Written manifest,
                            Write(files_, Temporary(folder_, names::kManifest), texts.manifest));
-    Result<Written> current = Write(hint_, Temporary(dir_.path(), names::kCurrent), texts.current);
+    Result<Written> current = Status(Code::kNotFound, "CURRENT stays as it is");
+    if (!texts.current.empty())
+      current = Write(hint_, Temporary(dir_.path(), names::kCurrent), texts.current);
     Status current_synced = current.status();
     CAIRN_RETURN_IF_ERROR(Together({[&] { return index.Sync(); }, [&] { return blobs.Sync(); },
                                     [&] { return manifest.Sync(); }, [&] { return SyncDirectory(folder_); },
@@ -113,7 +115,9 @@ class InBucket {
     return there == texts.manifest ? OkStatus() : made;
   }
 
-  void SetCurrent(const Texts& texts) { (void)PublishFile(dir_.PathOf(names::kCurrent), texts.current); }
+  void SetCurrent(const Texts& texts) {
+    if (!texts.current.empty()) (void)PublishFile(dir_.PathOf(names::kCurrent), texts.current);
+  }
 
  private:
   const RunDirectory& dir_;
@@ -125,17 +129,27 @@ template <typename Medium>
 Status MakeCheckpoint(const RunDirectory& dir, const Attempt& attempt, const Texts& texts) {
   Medium medium(dir, attempt);
   CAIRN_RETURN_IF_ERROR(medium.Commit(texts));
-  const Status fence = StillNewest(dir, attempt.name.epoch);
+  const Status fence = StillNewest(dir, attempt.owner);
   if (fence.code() == Code::kFenced || fence.code() == Code::kNotFound) return fence;
   if (fence.ok()) medium.SetCurrent(texts);
   return OkStatus();
 }
 
+Status MakeCheckpoint(const RunDirectory& dir, const Attempt& attempt, const Texts& texts) {
+  return dir.in_bucket() ? MakeCheckpoint<InBucket>(dir, attempt, texts)
+                         : MakeCheckpoint<InDirectory>(dir, attempt, texts);
+}
+
 }  // namespace
 
 Result<Attempt> BeginAttempt(const RunDirectory& dir, uint32_t epoch, int64_t step) {
+  return BeginCopy(dir, epoch, {step, epoch, ""});
+}
+
+Result<Attempt> BeginCopy(const RunDirectory& dir, uint32_t owner, const names::Attempt& of) {
   Attempt attempt;
-  attempt.name = {step, epoch, RandomHex(8)};
+  attempt.owner = owner;
+  attempt.name = {of.step, of.epoch, RandomHex(8)};
   attempt.path = dir.PathOf(attempt.name.ToString());
   CAIRN_RETURN_IF_ERROR(
       FileBytes(dir.PathOf(names::kRun)).status());  // a directory that was removed stays so
@@ -169,14 +183,19 @@ Result<Manifest> Commit(const RunDirectory& dir, const Attempt& attempt, const I
   }
   CAIRN_ASSIGN_OR_RETURN(texts.manifest, EncodeManifest(manifest));
   texts.current = attempt.name.ToString() + "\n";
-  CAIRN_RETURN_IF_ERROR(dir.in_bucket() ? MakeCheckpoint<InBucket>(dir, attempt, texts)
-                                        : MakeCheckpoint<InDirectory>(dir, attempt, texts));
+  CAIRN_RETURN_IF_ERROR(MakeCheckpoint(dir, attempt, texts));
   return manifest;
+}
+
+Status CommitCopy(const RunDirectory& dir, const Attempt& attempt, const CheckpointTexts& texts,
+                  bool newest) {
+  CAIRN_RETURN_IF_ERROR(StillNewest(dir, attempt.owner));
+  return MakeCheckpoint(dir, attempt, Texts{texts, newest ? attempt.name.ToString() + "\n" : ""});
 }
 
 Status Abandon(const RunDirectory& dir, const Attempt& attempt) {
   const std::string name = attempt.name.ToString();
-  const Status removed = RemoveAttempt(dir, attempt.name.epoch, name);
+  const Status removed = RemoveAttempt(dir, attempt.owner, name);
   if (removed.code() != Code::kFenced) return removed;
   // The newer life may have looked for attempts before this one was begun, so without a manifest it is still ours to remove.
   CAIRN_ASSIGN_OR_RETURN(const bool committed, HasManifest(dir, name));

@@ -16,11 +16,16 @@ namespace cairn {
 
 struct Attempt {
   names::Attempt name;
-  std::string path;  // absolute; writers make their files in it, and fsync both the file and this folder
+  std::string path;    // absolute; writers make their files in it, and fsync both the file and this folder
+  uint32_t owner = 0;  // the epoch of the life that makes it: its name's, but for a copy
 };
 
 // Makes the attempt's folder, durably. Leader only.
 Result<Attempt> BeginAttempt(const RunDirectory& dir, uint32_t epoch, int64_t step);
+
+// The same for a copy of another directory's checkpoint (runtime/mirror/mirror.h): it keeps the step and the epoch, which must not be past
+// `owner`, of that one.
+Result<Attempt> BeginCopy(const RunDirectory& dir, uint32_t owner, const names::Attempt& of);
 
 // Makes the attempt a checkpoint. Call it only when all members' records are in (`index.files`). Of
 // `manifest` the caller fills run_id, label, trigger, parent, tag, cairn_version and settings, and world_size where
@@ -30,6 +35,14 @@ Result<Attempt> BeginAttempt(const RunDirectory& dir, uint32_t epoch, int64_t st
 // attempt is no checkpoint as far as this life knows; Abandon it.
 Result<Manifest> Commit(const RunDirectory& dir, const Attempt& attempt, const Index& index,
                         const Blobs& blobs, Manifest manifest);
+
+// The files of a checkpoint besides shards and checksums, byte for byte.
+struct CheckpointTexts {
+  std::string index, blobs, manifest;
+};
+
+// As Commit, for a copy: `texts` are those of the checkpoint that is copied. `newest`: CURRENT shall name it.
+Status CommitCopy(const RunDirectory& dir, const Attempt& attempt, const CheckpointTexts& texts, bool newest);
 
 // Removes an attempt of our own that will not be committed. kFenced: a newer epoch owns the directory, and decides about the attempt's manifest.
 Status Abandon(const RunDirectory& dir, const Attempt& attempt);

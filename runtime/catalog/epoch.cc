@@ -66,6 +66,7 @@ Result<EpochClaim> ReadClaim(const RunDirectory& dir, uint32_t epoch) {
   who.cairn_version = fields.String("cairn_version");
   who.started = fields.String("started");
   who.claim = fields.String("claim");
+  if (members.contains("copies")) who.copies = fields.String("copies");
   CAIRN_RETURN_IF_ERROR(fields.status());
   if (claim.epoch != epoch)
     return Status(Code::kDamage, path + " claims epoch " + std::to_string(claim.epoch));
@@ -153,12 +154,13 @@ Verdict JudgeHolder(const Identity& holder, const Identity& self, BeatWatch::Sta
 
 Result<uint32_t> ClaimEpoch(const RunDirectory& dir, uint32_t newest, const Identity& self) {
   const uint32_t epoch = newest + 1;
-  const Json members = {{"epoch", epoch},          {"claim", self.claim},
-                        {"cluster", self.cluster}, {"job", self.job},
-                        {"step", self.step},       {"restart", self.restart},
-                        {"node", self.node},       {"pid", self.pid},
-                        {"uid", self.uid},         {"cairn_version", self.cairn_version},
-                        {"started", self.started}};
+  Json members = {{"epoch", epoch},          {"claim", self.claim},
+                  {"cluster", self.cluster}, {"job", self.job},
+                  {"step", self.step},       {"restart", self.restart},
+                  {"node", self.node},       {"pid", self.pid},
+                  {"uid", self.uid},         {"cairn_version", self.cairn_version},
+                  {"started", self.started}};
+  if (!self.copies.empty()) members["copies"] = self.copies;
   CAIRN_ASSIGN_OR_RETURN(const std::string text, SealJson(kClaimKind, members));
   const std::string path = dir.PathOf(names::EpochFile(epoch));
   const Status made = CreateExclusive(path, text, dir.mode());

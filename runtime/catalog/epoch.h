@@ -23,7 +23,7 @@
 
 namespace cairn {
 
-// Who claims. All of it is for people, except cluster, job, step, restart and claim, which JudgeHolder compares.
+// Who claims. All of it is for people, except cluster, job, step, restart and claim, which JudgeHolder compares, and whether it copies.
 struct Identity {
   std::string cluster;  // Slurm's name of the cluster; "" = unknown
   std::string job;      // "" = outside Slurm
@@ -35,6 +35,8 @@ struct Identity {
   std::string cairn_version;
   std::string started;  // UTC, RFC 3339
   std::string claim;    // random, of one session of one process
+  std::string
+      copies;  // what claims only in order to copy checkpoints here: the directory of these; "" = a life
 
   friend bool operator==(const Identity&, const Identity&) = default;
 };

@@ -43,7 +43,7 @@ Result<Plan> MakePlan(const RunDirectory& dir, const Listing& listing, const std
   if (!newest) return plan;
   plan.epoch = newest->epoch;
   CAIRN_ASSIGN_OR_RETURN(const auto parent, ReadParent(dir, plan.epoch));
-  if (!parent) {
+  if (!parent && newest->holder.copies.empty()) {  // of a mirror nobody needs to go on
     return Status(Code::kBusy, "a life of the run has not said yet from which checkpoint it goes on (" +
                                    Describe(newest->holder) +
                                    "): it is restoring, or was killed meanwhile. Prune when the run goes on");
@@ -51,7 +51,7 @@ Result<Plan> MakePlan(const RunDirectory& dir, const Listing& listing, const std
   LeaseWatch leases;
   CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> kept,
                          KeptByMarks(dir, leases, std::chrono::steady_clock::now()));
-  plan.prune = PlanRetention(listing, plan.epoch, *parent, rules, kept);
+  plan.prune = PlanRetention(listing, plan.epoch, parent.value_or(""), rules, kept);
   return plan;
 }
 

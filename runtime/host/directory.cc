@@ -98,22 +98,12 @@ Result<std::string> ClaimDefaultDirectory(const std::string& submit_dir, const S
 
 bool DirectoryAllowed(const std::string& dir, std::string_view allowed) {
   if (allowed.empty()) return true;
-  const auto resolve = [](const std::string& path, std::error_code* error) {
-    return IsObjectPath(path) ? fs::path(path).lexically_normal() : fs::weakly_canonical(path, *error);
-  };
-  std::error_code error;
-  const fs::path real = resolve(dir, &error);
-  if (error) return false;
   while (!allowed.empty()) {
     const size_t scheme = IsObjectPath(allowed) ? kObjectScheme.size() : 0;
     const size_t colon = std::min(allowed.find(':', scheme), allowed.size());
     const std::string entry(allowed.substr(0, colon));
     allowed.remove_prefix(std::min(colon + 1, allowed.size()));
-    if (entry.empty()) continue;
-    fs::path root = resolve(entry, &error);
-    if (error) continue;
-    if (!root.has_filename()) root = root.parent_path();  // a trailing slash
-    if (std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end()) return true;
+    if (!entry.empty() && LiesIn(dir, entry)) return true;
   }
   return false;
 }

@@ -82,6 +82,19 @@ Result<std::string> AbsolutePath(const std::string& path) {
   return normal;
 }
 
+bool LiesIn(const std::string& path, const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto resolve = [&error](const std::string& text) {
+    fs::path out = IsObjectPath(text) ? fs::path(text).lexically_normal() : fs::weakly_canonical(text, error);
+    return out.has_filename() ? out : out.parent_path();  // without a slash at its end
+  };
+  const fs::path inner = resolve(path);
+  if (error) return false;
+  const fs::path outer = resolve(folder);
+  return !error && std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
 Result<UniqueFd> OpenFile(const std::string& path, int flags, uint32_t mode) {
   int fd;
   do {

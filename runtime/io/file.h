@@ -31,6 +31,9 @@ using FileMode = std::optional<uint32_t>;
 // The path from the root on, without "." and ".." and without a slash at its end.
 Result<std::string> AbsolutePath(const std::string& path);
 
+// Whether `path` is `folder` or lies below it, links resolved as far as they exist; of objects by the names alone.
+bool LiesIn(const std::string& path, const std::string& folder);
+
 // open(2) with O_CLOEXEC.
 Result<UniqueFd> OpenFile(const std::string& path, int flags, uint32_t mode = 0666);
 

@@ -48,6 +48,8 @@ class ObjectUpload {
   // Takes a part, which may not change until Finish or the destructor has returned; waits while as many parts as may be are under way. Each
   // number once, from 0; any order. What it returns may be the error of an earlier part.
   virtual Status Send(uint64_t part, std::span<const std::byte> bytes) = 0;
+  // Waits for the parts that were sent: when it has returned OK their memory may change.
+  virtual Status Await() = 0;
   // Waits for all parts, and makes the object.
   virtual Status Finish() = 0;
   // Any thread; does not wait. Send and Finish, under way or to come, return kCancelled soon, and nothing more is asked of the store: what it holds

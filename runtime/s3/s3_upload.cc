@@ -95,8 +95,10 @@ Status S3Upload::Send(uint64_t part, std::span<const std::byte> bytes) {
   return OkStatus();
 }
 
+Status S3Upload::Await() { return Note(requests_.WaitUntilBelow(1)); }
+
 Status S3Upload::Finish() {
-  CAIRN_RETURN_IF_ERROR(Note(requests_.WaitUntilBelow(1)));
+  CAIRN_RETURN_IF_ERROR(Await());
   if (const auto at = std::find(etags_.begin(), etags_.end(), ""); at != etags_.end()) {
     return Status(Code::kInternal, client_->config().Name(key_) + ": part " +
                                        std::to_string(at - etags_.begin()) + " was not sent");

@@ -30,6 +30,7 @@ class S3Upload : public ObjectUpload {
 
   uint64_t part_bytes() const override { return part_bytes_; }
   Status Send(uint64_t part, std::span<const std::byte> bytes) override;
+  Status Await() override;
   Status Finish() override;
   void Cancel() override;
 

@@ -1,5 +1,6 @@
 #include "runtime/session/life.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "runtime/formats/names.h"
@@ -38,14 +39,25 @@ Status AwaitFree(const RunDirectory& dir, const EpochClaim& newest, const LifeOp
   }
 }
 
+Status MayFollow(const RunDirectory& dir, const EpochClaim& newest, const Identity& self) {
+  if (self.copies.empty() || !newest.holder.copies.empty()) return OkStatus();
+  return {Code::kMismatch, dir.path() + " is no copy of " + self.copies +
+                               " (any more): a run goes on there, of " + Describe(newest.holder) +
+                               ". Copy to another place"};
+}
+
 // A claim that comes too late begins again, with the faster one for the newest. An old listing of a network file system (another node made
 // the newest claim) looks the same, until the client's cache has run out.
 Result<uint32_t> Claim(const RunDirectory& dir, const LifeOptions& options) {
   const auto bound = std::chrono::steady_clock::now() + kListingBound;
   for (;;) {
     CAIRN_ASSIGN_OR_RETURN(const std::optional<EpochClaim> newest, NewestEpoch(dir));
-    if (newest) CAIRN_RETURN_IF_ERROR(AwaitFree(dir, *newest, options));
-    Result<uint32_t> epoch = ClaimEpoch(dir, newest ? newest->epoch : 0, options.self);
+    if (newest) {
+      CAIRN_RETURN_IF_ERROR(MayFollow(dir, *newest, options.self));
+      CAIRN_RETURN_IF_ERROR(AwaitFree(dir, *newest, options));
+    }
+    const uint32_t past = std::max(newest ? newest->epoch : 0, options.at_least - 1);
+    Result<uint32_t> epoch = ClaimEpoch(dir, past, options.self);
     if (epoch.status().code() != Code::kBusy || std::chrono::steady_clock::now() > bound) return epoch;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

@@ -29,6 +29,7 @@ struct LifeOptions {
   std::optional<Origin> origin;  // for a run that is not there yet
   FileMode mode;
   Identity self;
+  uint32_t at_least = 1;  // the epoch to claim, unless that is past already
   std::function<HolderInSlurm(const Identity& holder)> ask_slurm;  // blocking, bounded
   std::function<void(const std::string& line)> say;                // any thread: while it waits; of the beat
   std::chrono::milliseconds beat_interval = kBeatInterval;
@@ -38,6 +39,7 @@ class Life {
  public:
   // Opens or makes the run and claims the next epoch; waits up to kBeatBound for the verdict on another holder. kBusy: it lives, and the
   // message names it. kFenced: another life has overtaken this one in the meantime.
+  // kMismatch: `self` only copies (Identity::copies), and the newest claim is a life's: from then on the run goes on here.
   static Result<std::unique_ptr<Life>> Begin(const LifeOptions& options);
 
   const RunDirectory& directory() const { return directory_; }

@@ -39,6 +39,8 @@ class MemoryStore::MemoryUpload : public ObjectUpload {
     return OkStatus();
   }
 
+  Status Await() override { return OkStatus(); }
+
   Status Finish() override {
     const std::lock_guard lock(store_.mutex_);
     if (cancelled_) return {Code::kCancelled, "memory: cancelled"};
@@ -195,6 +197,7 @@ class FaultyStore::FaultyUpload : public ObjectUpload {
   Status Send(uint64_t part, std::span<const std::byte> bytes) override {
     return store_.Carry("Send", key_, [&] { return inner_->Send(part, bytes); });
   }
+  Status Await() override { return inner_->Await(); }
   Status Finish() override {
     return store_.Carry("Finish", key_, [&] { return inner_->Finish(); });
   }

@@ -84,15 +84,15 @@ TEST_F(Bucket, IsNamedLikeADirectory) {
 
 TEST_F(Bucket, GivesAnEpochToOneOfTwoThatClaimAtOnce) {
   Next("PutNew", "EPOCH-00000001", Fate::kPass,
-       [&] { ASSERT_TRUE(ClaimEpoch(run.dir(), 0, Life("77")).ok()); });
-  const Status second = ClaimEpoch(run.dir(), 0, Life("78")).status();
+       [&] { ASSERT_TRUE(ClaimEpoch(run.dir(), 0, HolderOf("77")).ok()); });
+  const Status second = ClaimEpoch(run.dir(), 0, HolderOf("78")).status();
   EXPECT_EQ(second.code(), Code::kBusy);
   EXPECT_THAT(second.message(), HasSubstr("job 77"));
 }
 
 TEST_F(Bucket, KnowsItsOwnClaimWhenTheAnswerWasLost) {
   Next("PutNew", "EPOCH-00000001", Fate::kTwice);
-  EXPECT_EQ(*ClaimEpoch(run.dir(), 0, Life("77")), 1u);
+  EXPECT_EQ(*ClaimEpoch(run.dir(), 0, HolderOf("77")), 1u);
 }
 
 TEST_F(Bucket, KnowsItsOwnManifestWhenTheAnswerWasLost) {

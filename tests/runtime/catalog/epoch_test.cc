@@ -20,8 +20,8 @@ INSTANTIATE_TEST_SUITE_P(, EpochsOfARun, ::testing::Bool(), TierName);
 
 TEST_P(EpochsOfARun, CountsUpAndIsReadBack) {
   EXPECT_FALSE(NewestEpoch(run.dir())->has_value());
-  EXPECT_EQ(*ClaimEpoch(run.dir(), 0, Life("12", 3)), 1u);
-  Identity self = Life("13");
+  EXPECT_EQ(*ClaimEpoch(run.dir(), 0, HolderOf("12", 3)), 1u);
+  Identity self = HolderOf("13");
   self.claim = "00112233445566aa";
   EXPECT_EQ(*ClaimEpoch(run.dir(), 1, self), 2u);
   const auto newest = NewestEpoch(run.dir());
@@ -31,8 +31,8 @@ TEST_P(EpochsOfARun, CountsUpAndIsReadBack) {
 }
 
 TEST_P(EpochsOfARun, OfANumberThatIsTakenNamesTheHolder) {
-  ASSERT_TRUE(ClaimEpoch(run.dir(), 0, Life("12", 3)).ok());
-  const Status status = ClaimEpoch(run.dir(), 0, Life("13")).status();
+  ASSERT_TRUE(ClaimEpoch(run.dir(), 0, HolderOf("12", 3)).ok());
+  const Status status = ClaimEpoch(run.dir(), 0, HolderOf("13")).status();
   EXPECT_EQ(status.code(), Code::kBusy);
   EXPECT_THAT(status.message(),
               HasSubstr("epoch 1 by job 12, step 0 of cluster c1, restart 3, on n1 (pid 4711)"));
@@ -48,7 +48,7 @@ TEST(ClaimEpoch, GivesEachNumberToOneOfManyProcesses) {
     if (child == 0) {
       int won = 0;
       for (uint32_t newest = 0; newest < kRounds; ++newest) {
-        const auto epoch = ClaimEpoch(run.dir(), newest, Life(std::to_string(i)));
+        const auto epoch = ClaimEpoch(run.dir(), newest, HolderOf(std::to_string(i)));
         if (epoch.ok()) ++won;
         if (!epoch.ok() && epoch.status().code() != Code::kBusy) _exit(255);
       }
@@ -75,7 +75,7 @@ TEST_P(EpochsOfARun, ThatCannotBeReadIsNotPassedOver) {
 }
 
 TEST(JudgeHolder, FollowsItsTable) {
-  const Identity other = Life("12", 0), self = Life("13", 0);
+  const Identity other = HolderOf("12", 0), self = HolderOf("13", 0);
   const auto judge = [&](State beat, HolderInSlurm slurm) { return JudgeHolder(other, self, beat, slurm); };
   EXPECT_EQ(judge(State::kWaiting, HolderInSlurm::kUnknown), Verdict::kWait);
   EXPECT_EQ(judge(State::kMoving, HolderInSlurm::kUnknown), Verdict::kHeld);
@@ -91,29 +91,31 @@ TEST(JudgeHolder, KnowsThatAnEarlierLifeOfTheOwnJobIsDead) {
   const auto judge = [](const Identity& holder, const Identity& self) {
     return JudgeHolder(holder, self, State::kMoving, HolderInSlurm::kUnknown);
   };
-  EXPECT_EQ(judge(Life("12", 0), Life("12", 1)), Verdict::kFree);
-  EXPECT_EQ(judge(Life("12", 1), Life("12", 1)), Verdict::kHeld);  // another live step of the same life
-  EXPECT_EQ(judge(Life("12", 2), Life("12", 1)), Verdict::kHeld);
-  EXPECT_EQ(judge(Life("12", 0), Life("13", 1)), Verdict::kHeld);
-  EXPECT_EQ(judge(Life("", 0), Life("", 1)), Verdict::kHeld);  // outside Slurm nothing is known
-  Identity elsewhere = Life("12", 0);
+  EXPECT_EQ(judge(HolderOf("12", 0), HolderOf("12", 1)), Verdict::kFree);
+  EXPECT_EQ(judge(HolderOf("12", 1), HolderOf("12", 1)),
+            Verdict::kHeld);  // another live step of the same life
+  EXPECT_EQ(judge(HolderOf("12", 2), HolderOf("12", 1)), Verdict::kHeld);
+  EXPECT_EQ(judge(HolderOf("12", 0), HolderOf("13", 1)), Verdict::kHeld);
+  EXPECT_EQ(judge(HolderOf("", 0), HolderOf("", 1)), Verdict::kHeld);  // outside Slurm nothing is known
+  Identity elsewhere = HolderOf("12", 0);
   elsewhere.cluster = "c2";
-  EXPECT_EQ(judge(elsewhere, Life("12", 1)), Verdict::kHeld);
+  EXPECT_EQ(judge(elsewhere, HolderOf("12", 1)), Verdict::kHeld);
 }
 
 TEST(JudgeHolder, KnowsItsOwnClaimOfATryThatFailedLater) {
-  Identity self = Life("12"), twin = Life("12");
+  Identity self = HolderOf("12"), twin = HolderOf("12");
   self.claim = "00112233445566aa";
   twin.claim = "00112233445566ab";
   EXPECT_EQ(JudgeHolder(self, self, State::kWaiting, HolderInSlurm::kRunning), Verdict::kFree);
   EXPECT_EQ(JudgeHolder(twin, self, State::kWaiting, HolderInSlurm::kRunning), Verdict::kHeld);
-  EXPECT_EQ(JudgeHolder(Life("12"), Life("12"), State::kWaiting, HolderInSlurm::kUnknown), Verdict::kWait);
+  EXPECT_EQ(JudgeHolder(HolderOf("12"), HolderOf("12"), State::kWaiting, HolderInSlurm::kUnknown),
+            Verdict::kWait);
 }
 
 TEST_P(EpochsOfARun, FencesAnEarlierEpochAndNamesTheNewer) {
   const uint32_t old_epoch = run.Claim();
   EXPECT_TRUE(StillNewest(run.dir(), old_epoch).ok());
-  ASSERT_TRUE(ClaimEpoch(run.dir(), old_epoch, Life("77")).ok());
+  ASSERT_TRUE(ClaimEpoch(run.dir(), old_epoch, HolderOf("77")).ok());
   const Status status = StillNewest(run.dir(), old_epoch);
   EXPECT_EQ(status.code(), Code::kFenced);
   EXPECT_THAT(status.message(), HasSubstr("job 77"));

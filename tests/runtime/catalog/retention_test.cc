@@ -233,7 +233,7 @@ TEST(PruneCheckpoint, KilledAtAnyCallIsNotBegunOrEndedByTheNextLife) {
     const RunDirectory dir = *RunDirectory::OpenExisting(left);
     const bool removed = !run.Has(a);
     ++(removed ? begun : not_begun);
-    ASSERT_TRUE(TakeOver(dir, *ClaimEpoch(dir, epoch, Life("2")), "00112233445566aa").ok());
+    ASSERT_TRUE(TakeOver(dir, *ClaimEpoch(dir, epoch, HolderOf("2")), "00112233445566aa").ok());
     std::vector<std::string> there;
     for (const Checkpoint& c : Candidates(*ListCheckpoints(dir))) there.push_back(c.name);
     ASSERT_EQ(there, removed ? std::vector{b} : std::vector({b, a})) << left;

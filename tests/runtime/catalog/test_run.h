@@ -19,7 +19,7 @@
 
 namespace cairn {
 
-inline Identity Life(const std::string& job, uint32_t restart = 0) {
+inline Identity HolderOf(const std::string& job, uint32_t restart = 0) {
   return {"c1", job, "0", restart, "n1", 4711, 1000, "0.1.0", "2026-03-01T12:00:00Z"};
 }
 
@@ -40,7 +40,7 @@ class TestRun {
   uint32_t Claim() {
     const auto newest = NewestEpoch(dir_);
     EXPECT_TRUE(newest.ok()) << newest.status().message();
-    const auto epoch = ClaimEpoch(dir_, *newest ? (*newest)->epoch : 0, Life("1"));
+    const auto epoch = ClaimEpoch(dir_, *newest ? (*newest)->epoch : 0, HolderOf("1"));
     EXPECT_TRUE(epoch.ok()) << epoch.status().message();
     return *epoch;
   }

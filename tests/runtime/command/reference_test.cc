@@ -83,6 +83,7 @@ TEST(Reference, DescribesEveryJsonField) {
                                                     {"pin", run.path()},
                                                     {"plan", run.path(), "--ranks", "2"},
                                                     {"prune", run.path()},
+                                                    {"push", run.path(), NewFolder() + "/copy"},
                                                     {"why", run.path()},
                                                     {"runs"},
                                                     {"doctor", run.path()},

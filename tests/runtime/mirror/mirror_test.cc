@@ -1,0 +1,355 @@
+// A mirror is a run that a job goes on from; nothing half-copied, damaged or of two mirrorers ever counts in it.
+#include "runtime/mirror/mirror.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/catalog/event.h"
+#include "runtime/catalog/journal.h"
+#include "runtime/catalog/marks.h"
+#include "runtime/catalog/verify.h"
+#include "runtime/session/life.h"
+#include "tests/runtime/catalog/test_run.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+using Fate = FaultyStore::Fate;
+
+constexpr uint64_t kMiB = 1 << 20;
+
+// What a mirrorer that can be stopped, or has a store with faults, needs to tell.
+struct Told {
+  std::vector<Copied> copied;
+  std::vector<std::string> lines;
+};
+
+MirrorOptions Options(Told* told) {
+  MirrorOptions options;
+  options.say = [told](const std::string& line) { told->lines.push_back(line); };
+  options.copied = [told](const Copied& one) { told->copied.push_back(one); };
+  return options;
+}
+
+Status CopyTo(const TestRun& run, const std::string& to, const std::vector<std::string>& names,
+              Told* told = nullptr) {
+  Told unused;
+  return Mirror(run.dir().path(), to, Options(told != nullptr ? told : &unused)).Copy(names);
+}
+
+RunDirectory OpenRun(const std::string& path) {
+  auto dir = RunDirectory::OpenExisting(path);
+  EXPECT_TRUE(dir.ok()) << dir.status().message();
+  return *dir;
+}
+
+Listing ListOf(const std::string& path) {
+  auto listing = ListCheckpoints(OpenRun(path));
+  EXPECT_TRUE(listing.ok()) << listing.status().message();
+  return listing.ok() ? *std::move(listing) : Listing();
+}
+
+std::vector<int64_t> CandidateSteps(const std::string& path) {
+  std::vector<int64_t> steps;
+  for (const Checkpoint& c : Candidates(ListOf(path))) steps.push_back(c.id.step);
+  return steps;
+}
+
+// As --checkpoint-dir=PATH begins.
+Result<std::unique_ptr<Life>> BeginLifeIn(const std::string& path) {
+  LifeOptions options;
+  options.dir = path;
+  options.name = "main";
+  options.self = HolderOf("99");
+  options.self.claim = "00112233445566ff";
+  options.ask_slurm = [](const Identity&) { return HolderInSlurm::kUnknown; };
+  options.say = [](const std::string&) {};
+  return Life::Begin(options);
+}
+
+// From a folder, into a folder or a bucket.
+class AMirror : public ::testing::TestWithParam<bool> {
+ protected:
+  std::string Place(const std::string& name = "copy") {
+    return (GetParam() ? std::string("s3://archive/lab/") : temp_ / "archive/") + name;
+  }
+  // Everything in the place that is no mark of a claim.
+  std::vector<std::string> Attempts() {
+    std::vector<std::string> names;
+    const auto entries = ListDirectory(Place());
+    EXPECT_TRUE(entries.ok()) << entries.status().message();
+    for (const std::string& name : *entries) {
+      if (name.find("step-") != std::string::npos) names.push_back(name);
+    }
+    return names;
+  }
+
+  const std::shared_ptr<MemoryStore> memory_ = std::make_shared<MemoryStore>();
+  // What becomes of a request; all is well unless a test says otherwise.
+  FaultyStore::Decide decide_ = [](std::string_view, const std::string&) { return Fate::kPass; };
+  const StoreInUse in_use_{std::make_shared<FaultyStore>(
+      memory_, [this](std::string_view call, const std::string& key) { return decide_(call, key); })};
+  TempDir temp_;
+  TestRun run;
+};
+INSTANTIATE_TEST_SUITE_P(Tiers, AMirror, ::testing::Bool(), TierName);
+
+TEST_P(AMirror, IsTheSameRunWithTheSameBytes) {
+  const std::string first = run.Save(run.Claim(), 10, "", 21 * kMiB + 5);
+  Told told;
+  ASSERT_TRUE(CopyTo(run, Place(), {first}, &told).ok());
+  ASSERT_THAT(told.copied, SizeIs(1));
+  EXPECT_EQ(told.copied[0].from, first);
+  EXPECT_FALSE(told.copied[0].was_there);
+  const RunDirectory copy = OpenRun(Place());
+  EXPECT_EQ(copy.info(), run.dir().info());
+  const std::string name = told.copied[0].name;
+  EXPECT_THAT(name, StartsWith("step-000000000010.e1."));
+  EXPECT_NE(name, first);  // a name is never used twice, not in a mirror either
+  for (const char* file : {"manifest.json", "index.bin", "blobs.cbor", "shard-00001.sums",
+                           "shard-00001-model-00001-of-00001.safetensors"}) {
+    EXPECT_EQ(*ReadAll(copy.PathOf(name, file), 64 * kMiB),
+              *ReadAll(run.dir().PathOf(first, file), 64 * kMiB))
+        << file;
+  }
+  const auto report = VerifyCheckpoint(copy, name);
+  ASSERT_TRUE(report.ok());
+  EXPECT_THAT(report->faults, IsEmpty());
+  EXPECT_EQ(*ReadAll(copy.PathOf("CURRENT"), 100), name + "\n");
+  EXPECT_THAT(*ListDirectory(run.Path("leases")), IsEmpty());
+}
+
+TEST_P(AMirror, CopiesNothingTwice) {
+  const uint32_t epoch = run.Claim();
+  const std::string first = run.Save(epoch, 10), second = run.Save(epoch, 20);
+  ASSERT_TRUE(CopyTo(run, Place(), {first}).ok());
+  Told told;
+  ASSERT_TRUE(CopyTo(run, Place(), {first, second}, &told).ok());
+  ASSERT_THAT(told.copied, SizeIs(2));
+  EXPECT_TRUE(told.copied[0].was_there);
+  EXPECT_FALSE(told.copied[1].was_there);
+  EXPECT_THAT(CandidateSteps(Place()), ElementsAre(20, 10));
+  const auto claims = [&] { return (*NewestEpoch(OpenRun(Place())))->epoch; };
+  const uint32_t before = claims();
+  ASSERT_TRUE(CopyTo(run, Place(), {first, second}).ok());
+  EXPECT_EQ(claims(), before);  // what is all there needs no claim
+}
+
+TEST_P(AMirror, TakesAnOlderCheckpointLaterAndKeepsTheOrder) {
+  const uint32_t epoch = run.Claim();
+  const std::string first = run.Save(epoch, 10), second = run.Save(epoch, 20);
+  ASSERT_TRUE(CopyTo(run, Place(), {second}).ok());
+  const std::string current = *ReadAll(Place() + "/CURRENT", 100);
+  ASSERT_TRUE(CopyTo(run, Place(), {first}).ok());
+  EXPECT_THAT(CandidateSteps(Place()), ElementsAre(20, 10));
+  EXPECT_EQ(*ReadAll(Place() + "/CURRENT", 100), current);
+}
+
+TEST_P(AMirror, HasTheLineOfTheRun) {
+  const uint32_t one = run.Claim();
+  const std::string ten = run.Save(one, 10), twenty = run.Save(one, 20);
+  ASSERT_TRUE(CopyTo(run, Place(), {ten, twenty}).ok());
+  // The next life goes on from step 10, and saves; so 20 is on a branch that was left.
+  const uint32_t two = run.Claim();
+  ASSERT_TRUE(PublishParent(run.dir(), two, ten).ok());
+  const std::string thirty = run.Save(two, 30, ten);
+  ASSERT_TRUE(CopyTo(run, Place(), {thirty}).ok());
+  EXPECT_THAT(CandidateSteps(Place()), ElementsAre(30, 10));
+  // A life of which no checkpoint was copied counts as well.
+  const uint32_t three = run.Claim();
+  ASSERT_TRUE(PublishParent(run.dir(), three, ten).ok());
+  const uint32_t four = run.Claim();
+  ASSERT_TRUE(PublishParent(run.dir(), four, ten).ok());
+  const std::string forty = run.Save(four, 40, ten);
+  ASSERT_TRUE(CopyTo(run, Place(), {forty}).ok());
+  EXPECT_THAT(CandidateSteps(Place()), ElementsAre(40, 10));
+}
+
+TEST_P(AMirror, BringsTagsAndTheEndOfTheRun) {
+  const uint32_t epoch = run.Claim();
+  const std::string first = run.Save(epoch, 10), second = run.Save(epoch, 20);
+  ASSERT_TRUE(SetTag(run.dir(), "best", first).ok());
+  ASSERT_TRUE(CopyTo(run, Place(), {first, second}).ok());
+  EXPECT_FALSE(*IsFinished(OpenRun(Place()), ListOf(Place())));
+  // Also behind the last copy.
+  ASSERT_TRUE(SetTag(run.dir(), "last", second).ok());
+  ASSERT_TRUE(WriteFinished(run.dir(), second).ok());
+  ASSERT_TRUE(CopyTo(run, Place(), {second}).ok());
+  const auto tags = *ReadTags(OpenRun(Place()));
+  const Listing listing = ListOf(Place());
+  EXPECT_EQ(tags.at("best"), listing.checkpoints[1].name);
+  EXPECT_EQ(tags.at("last"), listing.checkpoints[0].name);
+  EXPECT_TRUE(*IsFinished(OpenRun(Place()), listing));
+}
+
+TEST_P(AMirror, IsGoneOnFromAndThenLeftAlone) {
+  const uint32_t epoch = run.Claim();
+  const std::string first = run.Save(epoch, 10);
+  ASSERT_TRUE(CopyTo(run, Place(), {first}).ok());
+  auto life = BeginLifeIn(Place());
+  ASSERT_TRUE(life.ok()) << life.status().message();
+  EXPECT_EQ((*life)->epoch(), 2U);  // past all that was copied
+  ASSERT_TRUE((*life)->End().ok());
+  const std::string second = run.Save(epoch, 20);
+  const Status refused = CopyTo(run, Place(), {second});
+  EXPECT_EQ(refused.code(), Code::kMismatch);
+  EXPECT_THAT(refused.message(), HasSubstr("a run goes on there, of job 99"));
+  EXPECT_THAT(CandidateSteps(Place()), ElementsAre(10));
+}
+
+TEST_P(AMirror, GivesALifeAHigherEpochThanTheRunHas) {
+  run.Claim();
+  run.Claim();
+  const uint32_t third = run.Claim();
+  ASSERT_EQ(third, 3U);
+  ASSERT_TRUE(CopyTo(run, Place(), {run.Save(third, 10)}).ok());
+  auto life = BeginLifeIn(Place());
+  ASSERT_TRUE(life.ok()) << life.status().message();
+  EXPECT_EQ((*life)->epoch(), 4U);
+}
+
+TEST_P(AMirror, RefusesThePlaceOfAnotherRunAndItsOwn) {
+  const std::string first = run.Save(run.Claim(), 10);
+  ASSERT_TRUE(RunDirectory::Open(Place("other"), "other").ok());
+  const Status other = CopyTo(run, Place("other"), {first});
+  EXPECT_EQ(other.code(), Code::kMismatch);
+  EXPECT_THAT(other.message(), HasSubstr("holds another run"));
+  for (const std::string& inside : {run.dir().path(), run.Path("copy"), run.dir().path() + "/a/../b"})
+    EXPECT_EQ(CopyTo(run, inside, {first}).code(), Code::kInvalid) << inside;
+  EXPECT_TRUE(MayMirror(run.dir().path(), run.dir().path() + "-copy").ok());
+}
+
+TEST_P(AMirror, NeverTakesWhatIsDamaged) {
+  const uint32_t epoch = run.Claim();
+  const std::string good = run.Save(epoch, 10), bad = run.Save(epoch, 20, "", 9 * kMiB);
+  run.FlipByte(bad + "/" + names::Shard(1), 5 * kMiB);
+  const Status damaged = CopyTo(run, Place(), {good, bad});
+  EXPECT_EQ(damaged.code(), Code::kDamage);
+  EXPECT_THAT(damaged.message(), HasSubstr(bad + "/" + names::Shard(1) + ": block 1 does not match"));
+  EXPECT_THAT(CandidateSteps(Place()), ElementsAre(10));
+  EXPECT_THAT(Attempts(), SizeIs(1));
+  EXPECT_THAT(memory_->uploads(), IsEmpty());
+  EXPECT_THAT(*ReadJournal(run.dir()), HasSubstr("\"event\":\"copy_failed\""));
+}
+
+TEST_P(AMirror, MakesACopyThatLostAFileAgain) {
+  const std::string first = run.Save(run.Claim(), 10);
+  ASSERT_TRUE(CopyTo(run, Place(), {first}).ok());
+  const std::string broken = ListOf(Place()).checkpoints[0].name;
+  ASSERT_TRUE(RemoveFile(Place() + "/" + broken + "/" + names::Shard(1)).ok());
+  ASSERT_TRUE(CopyTo(run, Place(), {first}).ok());
+  const auto candidates = Candidates(ListOf(Place()));
+  ASSERT_THAT(candidates, SizeIs(1));
+  EXPECT_NE(candidates[0].name, broken);
+  EXPECT_TRUE(LoadCheckpoint(OpenRun(Place()), candidates[0].name).ok());
+}
+
+TEST_P(AMirror, KeepsWhatTheRulesSayAndWhatIsTagged) {
+  const uint32_t epoch = run.Claim();
+  std::vector<std::string> names;
+  for (int64_t step = 10; step <= 40; step += 10) names.push_back(run.Save(epoch, step));
+  ASSERT_TRUE(SetTag(run.dir(), "best", names[0]).ok());
+  Told told;
+  MirrorOptions options = Options(&told);
+  options.keep = KeepRules{{KeepRule::kLast, 2}};
+  Mirror mirror(run.dir().path(), Place(), options);
+  for (const std::string& name : names) ASSERT_TRUE(mirror.Copy({name}).ok());
+  EXPECT_THAT(CandidateSteps(Place()), ElementsAre(40, 30, 10));
+}
+
+TEST_P(AMirror, ThatWasStoppedCountsForNothingAndIsBegunAnew) {
+  const std::string first = run.Save(run.Claim(), 10, "", 70 * kMiB);
+  std::stop_source stop;
+  Told told;
+  MirrorOptions options = Options(&told);
+  options.stop = stop.get_token();
+  options.under_way = [&](const Checkpoint&, uint64_t done, uint64_t) {
+    if (done > 0) stop.request_stop();
+  };
+  EXPECT_EQ(Mirror(run.dir().path(), Place(), options).Copy({first}).code(), Code::kCancelled);
+  EXPECT_THAT(CandidateSteps(Place()), IsEmpty());
+  ASSERT_TRUE(CopyTo(run, Place(), {first}).ok());
+  EXPECT_THAT(Attempts(), SizeIs(1));
+  EXPECT_THAT(memory_->uploads(), IsEmpty());
+  EXPECT_THAT(CandidateSteps(Place()), ElementsAre(10));
+}
+
+TEST_P(AMirror, WaitsForNobodyWhoLivesAndTakesOverFromTheDead) {
+  const uint32_t epoch = run.Claim();
+  const std::string first = run.Save(epoch, 10), second = run.Save(epoch, 20);
+  Status meanwhile;
+  Told told;
+  MirrorOptions options = Options(&told);
+  options.self.job = "7";
+  options.under_way = [&](const Checkpoint&, uint64_t done, uint64_t total) {
+    if (done != total) return;
+    // A later life of the same job: the earlier one is dead by construction, whatever it still does.
+    Told unused;
+    MirrorOptions next = Options(&unused);
+    next.self.job = "7";
+    next.self.restart = 1;
+    meanwhile = Mirror(run.dir().path(), Place(), next).Copy({first, second});
+  };
+  const Status stale = Mirror(run.dir().path(), Place(), options).Copy({first});
+  EXPECT_TRUE(meanwhile.ok()) << meanwhile.message();
+  EXPECT_EQ(stale.code(), Code::kFenced) << stale.message();
+  EXPECT_THAT(CandidateSteps(Place()), ElementsAre(20, 10));
+  EXPECT_THAT(Attempts(), SizeIs(2));
+  for (const Checkpoint& c : Candidates(ListOf(Place())))
+    EXPECT_THAT(VerifyCheckpoint(OpenRun(Place()), c.name)->faults, IsEmpty());
+}
+
+// At each request to the store it fails once, or the mirrorer dies. Nothing half-copied counts then, and the next one does it all.
+class AtEachRequest : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(AMirrorInABucket, AtEachRequest, ::testing::Bool(),
+                         [](const auto& what) { return what.param ? "Dies" : "Fails"; });
+
+TEST_P(AtEachRequest, NothingHalfCopiedCounts) {
+  const bool dies = GetParam();
+  TestRun run;
+  const std::string first = run.Save(run.Claim(), 10, "", 6 * kMiB);
+  const std::string to = "s3://archive/copy";
+  int failed = 0;
+  for (int failing = 0;; ++failing) {
+    const auto memory = std::make_shared<MemoryStore>();
+    std::atomic<int> calls = 0;
+    std::atomic<bool> well = false;
+    const StoreInUse in_use(
+        std::make_shared<FaultyStore>(memory, [&](std::string_view call, const std::string&) {
+          if (well || call == "Cancel") return Fate::kPass;
+          const int call_number = calls++;
+          return call_number == failing || (dies && call_number > failing) ? Fate::kFail : Fate::kPass;
+        }));
+    Told told;
+    MirrorOptions options = Options(&told);
+    options.self.job = "7";
+    failed += Mirror(run.dir().path(), to, options).Copy({first}).ok() ? 0 : 1;
+    well = true;
+    if (calls <= failing) break;  // none was left to fail
+    if (const auto there = RunDirectory::OpenExisting(to); there.ok()) {
+      const Listing listing = ListOf(to);
+      for (const Checkpoint& c : listing.checkpoints)
+        EXPECT_TRUE(LoadCheckpoint(*there, c.name).ok()) << "request " << failing;
+    }
+    options.self.restart = 1;  // so the first one, which may not have said that it left, is known to be gone
+    const Status again = Mirror(run.dir().path(), to, options).Copy({first});
+    ASSERT_TRUE(again.ok()) << "request " << failing << ": " << again.message();
+    EXPECT_THAT(CandidateSteps(to), ElementsAre(10)) << "request " << failing;
+    EXPECT_THAT(memory->uploads(), IsEmpty()) << "request " << failing;
+  }
+  EXPECT_GT(failed, 10);
+}
+
+}  // namespace
+}  // namespace cairn
