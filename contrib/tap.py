@@ -17,7 +17,7 @@ def ctest(path):
         skipped = case.find("skipped")
         if case.get("status") == "run":
             yield "ok", case.get("name"), ""
-        elif skipped is not None and skipped.get("message", "").startswith("SKIP_"):
+        elif case.get("status") == "disabled" or (skipped is not None and skipped.get("message", "").startswith("SKIP_")):
             yield "skip", case.get("name"), ""
         else:  # failed, or there was nothing to run
             yield "not ok", case.get("name"), case.findtext("system-out") or case.get("status")
