@@ -291,10 +291,11 @@ void AddRehearse(CLI::App* app, Invocation* invocation) {
   CLI::App* rehearse = AddSubcommand(
       app, invocation, "rehearse",
       "Run a command twice: as it is, and resumed in fresh processes from what it saved at a step. Names\n"
-      "what differs some steps later, and exits 1 then. The command is one process, or begins with srun,\n"
-      "without Cairn's options. Both runs are ended at the later step.",
+      "what differs some steps later, and exits 1 then, or 3 where the two runs could not be made. The "
+      "command\n"
+      "is one process, or begins with srun, without Cairn's options. Both runs are ended at the later step.",
       "cairn rehearse --ranks=2 -- srun -n4 ./heat2d --steps 1000",
-      [=] { return Rehearse(*args, invocation->json); });
+      [=] { return Rehearse(*args, invocation->json); }, kExitUnknown);
   rehearse->add_option("--save-at", args->save_at, "the step that is saved")
       ->capture_default_str()
       ->type_name("N")

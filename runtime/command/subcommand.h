@@ -19,8 +19,9 @@ namespace cairn {
 // The exit codes of `cairn`.
 enum ExitCode : int {
   kExitGood = 0,
-  kExitBad = 1,    // something bad was found, or the request was refused or failed
-  kExitUsage = 2,  // the command line itself is wrong
+  kExitBad = 1,      // something bad was found, or the request was refused or failed
+  kExitUsage = 2,    // the command line itself is wrong
+  kExitUnknown = 3,  // of a command whose 1 is an answer: nothing was found out
 };
 
 // Of one call of the program; main owns it.
@@ -31,10 +32,10 @@ struct Invocation {
 
 // Adds the subcommand `name` with --json. When the user chose it, `body` runs: the ExitCode that it returns
 // is the program's; an error is told on stderr (and, with --json, as {"error":{"code","message"}}) and makes
-// it kExitUsage for kInvalid, else kExitBad. `invocation` outlives `app`.
+// it kExitUsage for kInvalid, else `failed`. `invocation` outlives `app`.
 CLI::App* AddSubcommand(CLI::App* app, Invocation* invocation, const std::string& name,
                         const std::string& description, const std::string& example,
-                        std::function<Result<int>()> body);
+                        std::function<Result<int>()> body, ExitCode failed = kExitBad);
 
 // Prints one JSON document on stdout.
 void PrintJson(const nlohmann::ordered_json& document);

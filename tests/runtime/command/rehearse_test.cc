@@ -50,13 +50,13 @@ TEST(CairnRehearse, NamesWhatWasComputedFromSomethingThatIsNotRegistered) {
 TEST(CairnRehearse, SaysWhichCheckpointTheCommandDidNotMakeAndHowItEnded) {
   const std::string dir = NewFolder();
   const Outcome outcome = Rehearse(dir, {"--until=60"}, {"--steps", "50"});
-  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.code, 3);
   EXPECT_THAT(outcome.err, HasSubstr("ended with exit status 0 and left no checkpoint of step 60 in " + dir +
                                      "/cairn-rehearsal-"));
   // As by the terminal, which interrupts both.
   const Outcome killed =
       RunCairn({"rehearse", "--dir", NewFolder(), "--", "sh", "-c", "kill -INT $PPID; kill -INT $$"});
-  EXPECT_EQ(killed.code, 1);
+  EXPECT_EQ(killed.code, 3);
   EXPECT_THAT(killed.err, HasSubstr("ended by signal 2 "));
   EXPECT_EQ(Rehearse(NewFolder(), {"--until=20"}, {}).code, 2);
   EXPECT_EQ(Rehearse(NewFolder(), {"--ranks=2"}, {}).code, 2);
