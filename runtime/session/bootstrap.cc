@@ -18,8 +18,10 @@ std::optional<int> ToInt(const std::optional<std::string>& text) {
   return value;
 }
 
-// SLURM_TASKS_PER_NODE is "4(x2),3": the tasks of the node with position SLURM_NODEID.
-int TasksOnNode(const GetEnv& get) {
+// torchrun, whose ranks are all below one task of the node, says it itself. SLURM_STEP_TASKS_PER_NODE is "4(x2),3": the tasks of the node with position
+// SLURM_NODEID.
+int RanksOnNode(const GetEnv& get) {
+  if (const auto told = ToInt(get("LOCAL_WORLD_SIZE"))) return std::max(1, *told);
   const std::string text = get("SLURM_STEP_TASKS_PER_NODE").value_or("1");
   const int node = ToInt(get("SLURM_NODEID")).value_or(0);
   int position = 0;
@@ -73,8 +75,8 @@ Result<std::optional<Bootstrap>> ReadBootstrap(const GetEnv& get, int rank, int 
   gethostname(host, sizeof host - 1);
   out.node = get("SLURM_CAIRN_NODE").value_or(get("SLURMD_NODENAME").value_or(host));
   out.nodes = get("SLURM_STEP_NODELIST").value_or("");
-  out.first_on_node = ToInt(get("SLURM_LOCALID")).value_or(0) == 0;
-  out.ranks_on_node = token ? TasksOnNode(get) : 1;
+  out.first_on_node = ToInt(get(get("LOCAL_WORLD_SIZE") ? "LOCAL_RANK" : "SLURM_LOCALID")).value_or(0) == 0;
+  out.ranks_on_node = token ? RanksOnNode(get) : 1;
   out.epilog_cleans = get("SLURM_CAIRN_EPILOG") == "1";
   // <job>.<step>.<restart>, or 0.0.0 outside Slurm.
   const size_t first = out.key.find('.'), second = out.key.find('.', first + 1);

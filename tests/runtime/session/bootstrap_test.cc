@@ -43,6 +43,20 @@ TEST(Bootstrap, ReadsAStepsEnvironment) {
   EXPECT_EQ((*boot)->settings.dir, "/scratch/run7");
 }
 
+TEST(Bootstrap, RanksBelowTorchrunAreCountedByIt) {
+  Env env = kStep;  // of the one task that is torchrun
+  env["SLURM_STEP_TASKS_PER_NODE"] = "1(x3)";
+  env["SLURM_LOCALID"] = "0";
+  EXPECT_EQ((*ReadBootstrap(From(env), -1, 0))->ranks_on_node, 1);
+  EXPECT_TRUE((*ReadBootstrap(From(env), -1, 0))->first_on_node);
+  env["LOCAL_WORLD_SIZE"] = "4";
+  env["LOCAL_RANK"] = "1";
+  EXPECT_EQ((*ReadBootstrap(From(env), -1, 0))->ranks_on_node, 4);
+  EXPECT_FALSE((*ReadBootstrap(From(env), -1, 0))->first_on_node);
+  env["LOCAL_RANK"] = "0";
+  EXPECT_TRUE((*ReadBootstrap(From(env), -1, 0))->first_on_node);
+}
+
 TEST(Bootstrap, ALaterLifeUnderCairnRunIsNoFirstOne) {
   Env env = kStep;
   env["SLURM_CAIRN_KEY"] = "123.4.0";

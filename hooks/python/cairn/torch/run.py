@@ -16,6 +16,7 @@ from cairn.session import Policy, Report, Session
 from cairn.torch import codec, rehearsal
 from cairn.torch.boundary import after_steps_of, expect
 from cairn.torch.changes import compared, inside, item_renames, nothing_saved, optimizer_renames, renamed
+from cairn.torch.meeting import meet
 from cairn.torch.model import Part, parts_of
 from cairn.torch.optimizer import State
 from cairn.torch.placement import DTYPES
@@ -90,6 +91,7 @@ class Run:
         if boundary == "optimizer" and len(optimizers) != 1:
             raise Invalid(f"{len(optimizers)} optimizers, and which one's step ends an iteration cannot be told: call run.step()")
         self._name = name
+        meet()
         self._session = Session(name, *rank_and_size())
         self._rank = rank_and_size()[0]
         self._sampler = _elastic(loader)
