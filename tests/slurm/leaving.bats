@@ -16,7 +16,7 @@ sys.exit(1) if not end.poll(60000) else print(time.time_ns())' "$@"
 @test "10: shells and other launchers live until the final save is durable, end then, and report in the life that finishes" {
   local job process watchers=() options='--nx 101 --ny 67 --steps 500'
   launchers
-  job=$(submit wrapped --nodes=2-4 --checkpoint --checkpoint-on=preempt --checkpoint-dir="$T/run" <<SCRIPT
+  job=$(submit wrapped --nodes=2-4 --ntasks=4 --checkpoint --checkpoint-on=preempt --checkpoint-dir="$T/run" <<SCRIPT
 #!/bin/bash
 export STEP_MS=\$((SLURM_RESTART_COUNT ? 0 : 100))
 srun --mpi=pmix bash -c 'echo \$\$ >wrapper.\$SLURM_PROCID; ./launch $heat2d --log heat2d.log $options --step-ms \$STEP_MS; echo report \$SLURM_PROCID'
@@ -40,7 +40,7 @@ SCRIPT
 
 @test "11: the program's own SIGTERM handler, set before or after it opens the session, runs after the commit" {
   local job part when
-  job=$(submit handlers --nodes=2-4 --checkpoint --checkpoint-on=preempt --checkpoint-dir="$T/run" <<SCRIPT
+  job=$(submit handlers --nodes=2-4 --ntasks=4 --checkpoint --checkpoint-on=preempt --checkpoint-dir="$T/run" <<SCRIPT
 #!/bin/bash
 export STEP_US=\$((SLURM_RESTART_COUNT ? 0 : 20000))
 srun bash -c 'set=(before after before after)
