@@ -99,7 +99,7 @@ struct Settings {
   int strikes = 3;
   Nanoseconds mtbf{};
   int signal = 0;  // 0 = none
-  ExchangeBy exchange = ExchangeBy::kAuto;
+  ExchangeBy exchange = ExchangeBy::kTcp;
   Writer writer = Writer::kAuto;
   uint64_t drain_limit = 0;  // bytes per second and node; 0 = none
   Nanoseconds boundary_wait{};

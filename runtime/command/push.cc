@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -43,7 +44,10 @@ Result<int> Push(const std::string& target, const std::string& place, const std:
   options.mode = settings.mode;
   options.bytes_per_second = settings.drain_limit;
   options.self.job = Variable("SLURM_JOB_ID").value_or("");
+  options.self.step = Variable("SLURM_STEP_ID").value_or("");
   options.self.cluster = Variable("SLURM_CLUSTER_NAME").value_or("");
+  const std::string restart = Variable("SLURM_RESTART_COUNT").value_or("0");
+  (void)std::from_chars(restart.data(), restart.data() + restart.size(), options.self.restart);
   options.say = [&bar](const std::string& line) {
     bar.reset();
     std::fprintf(stderr, "cairn: %s\n", line.c_str());

@@ -84,6 +84,19 @@ Result<CheckpointTexts> ReadTexts(const LoadedCheckpoint& what) {
   return Status(Code::kDamage, path(names::kManifest) + " changed while it was read");
 }
 
+// kExists: the place holds something, and not only a RUN in the making.
+Status IsEmpty(const std::string& place) {
+  const Result<std::vector<std::string>> entries = ListDirectory(place);
+  if (entries.status().code() == Code::kNotFound) return OkStatus();
+  CAIRN_RETURN_IF_ERROR(entries.status());
+  for (const std::string& entry : *entries) {
+    if (!entry.starts_with(".tmp-RUN"))
+      return {Code::kExists, place + " is no run and not empty (" + entry +
+                                 "): name a new place, for example a folder in it"};
+  }
+  return OkStatus();
+}
+
 bool IsOlder(const names::Attempt& a, const names::Attempt& b) {
   return std::tie(a.epoch, a.step) < std::tie(b.epoch, b.step);
 }
@@ -142,10 +155,12 @@ Status Mirror::CopyAll(const std::vector<std::string>& checkpoints) {
 Result<RunDirectory> Mirror::OpenMirror(const RunDirectory& run) const {
   Result<RunDirectory> there = RunDirectory::OpenExisting(to_);
   if (there.status().code() == Code::kNotFound) {
+    CAIRN_RETURN_IF_ERROR(IsEmpty(to_));
     CAIRN_ASSIGN_OR_RETURN(const std::string text, ReadAll(run.PathOf(names::kRun), 1 << 20));
     CAIRN_RETURN_IF_ERROR(MakeDirectories(to_, options_.mode));
     const Status made = CreateExclusive(to_ + "/" + std::string(names::kRun), text, options_.mode);
-    if (!made.ok() && made.code() != Code::kExists) return made;
+    // Not found: another who mirrors has taken our file in the making for rubbish (TakeOver), and made one.
+    if (!made.ok() && made.code() != Code::kExists && made.code() != Code::kNotFound) return made;
     there = RunDirectory::OpenExisting(to_);
   }
   if (there.ok() && there->info().id != run.info().id)
@@ -252,6 +267,7 @@ Status Mirror::BringMarks(const RunDirectory& run, const Listing& listing, const
     CAIRN_ASSIGN_OR_RETURN(const std::optional<std::string> brought, ReadParent(there, *epoch));
     if (brought) continue;
     CAIRN_RETURN_IF_ERROR(Own(run));
+    if (*epoch > life_->epoch()) continue;  // of a life that has begun meanwhile: here it is another's number
     CAIRN_RETURN_IF_ERROR(PublishParent(life_->directory(), *epoch, *parent));
   }
   CAIRN_ASSIGN_OR_RETURN(const Listing copies, ListCheckpoints(there));

@@ -56,8 +56,9 @@ Result<uint32_t> Claim(const RunDirectory& dir, const LifeOptions& options) {
       CAIRN_RETURN_IF_ERROR(MayFollow(dir, *newest, options.self));
       CAIRN_RETURN_IF_ERROR(AwaitFree(dir, *newest, options));
     }
-    const uint32_t past = std::max(newest ? newest->epoch : 0, options.at_least - 1);
-    Result<uint32_t> epoch = ClaimEpoch(dir, past, options.self);
+    Result<uint32_t> epoch = ClaimEpoch(dir, newest ? newest->epoch : 0, options.self);
+    if (epoch.ok() && *epoch < options.at_least)
+      continue;  // no number is left out: another's claim would be in it
     if (epoch.status().code() != Code::kBusy || std::chrono::steady_clock::now() > bound) return epoch;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

@@ -461,6 +461,8 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std
     load.way = way_.emplace(Order::kAlone);
     outcomes = members_.Ask(order_for, kLoadBound);
   }
+  // A rank may have given up messages that are still under way: what is loaded next must not meet them.
+  if (!outcomes.ok() && way_ == Order::kMpi) way_ = Order::kSockets;
   Status worst = outcomes.status();
   if (worst.ok() && match_.planner)
     worst = members_.Ask([](int) { return Order{.kind = Order::kCommit}; }, kLoadBound).status();

@@ -25,6 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 using Fate = FaultyStore::Fate;
 
 constexpr uint64_t kMiB = 1 << 20;
@@ -228,6 +229,31 @@ TEST_P(AMirror, RefusesThePlaceOfAnotherRunAndItsOwn) {
   for (const std::string& inside : {run.dir().path(), run.Path("copy"), run.dir().path() + "/a/../b"})
     EXPECT_EQ(CopyTo(run, inside, {first}).code(), Code::kInvalid) << inside;
   EXPECT_TRUE(MayMirror(run.dir().path(), run.dir().path() + "-copy").ok());
+}
+
+TEST_P(AMirror, IsNotMadeInAPlaceThatHoldsSomethingElse) {
+  const std::string name = run.Save(run.Claim(), 10);
+  ASSERT_TRUE(MakeDirectories(Place()).ok());
+  ASSERT_TRUE(CreateExclusive(Place() + "/CURRENT", "of a database", FileMode()).ok());
+  const Status refused = CopyTo(run, Place(), {name});
+  EXPECT_EQ(refused.code(), Code::kExists) << refused.message();
+  EXPECT_THAT(refused.message(), HasSubstr("no run and not empty (CURRENT)"));
+  EXPECT_EQ(*ListDirectory(Place()), std::vector<std::string>{"CURRENT"});
+}
+
+// Else a life that claims the next number meanwhile would not be met.
+TEST_P(AMirror, ClaimsEveryNumberUpToThatOfTheRun) {
+  for (int lives = 0; lives < 3; ++lives) run.Claim();
+  const std::string name = run.Save(run.Claim(), 10);
+  ASSERT_TRUE(CopyTo(run, Place(), {name}).ok());
+  std::vector<std::string> claims;
+  const auto entries = ListDirectory(Place());
+  ASSERT_TRUE(entries.ok()) << entries.status().message();
+  for (const std::string& entry : *entries) {
+    if (entry.starts_with("EPOCH-")) claims.push_back(entry);
+  }
+  EXPECT_THAT(claims,
+              UnorderedElementsAre("EPOCH-00000001", "EPOCH-00000002", "EPOCH-00000003", "EPOCH-00000004"));
 }
 
 TEST_P(AMirror, NeverTakesWhatIsDamaged) {

@@ -30,7 +30,7 @@ def meet() -> None:
     if dist.get_rank() == 0:
         try:
             told = [_start_host()]
-        except OSError as error:
+        except Exception as error:  # the others wait for a word in any case
             told = [str(error)]
     dist.broadcast_object_list(told)
     if isinstance(told[0], str):
