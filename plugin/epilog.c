@@ -1,4 +1,4 @@
-/* The removal of <base>/cairn-<uid>/<job>.<node>.*, for base /dev/shm and the site's local= directory:
+/* The removal of <base>/cairn-<uid>/<job>.<node>.*, for base /dev/shm and the site's local= directories:
  *
  *  1. A child becomes the job's user, for good: whatever a hostile user has put there, it can remove no more
  *     than its owner could.
@@ -109,7 +109,6 @@ void cairn_job_epilog(spank_t spank, const struct cairn_site* site) {
     return;
   if (snprintf(prefix, sizeof prefix, "%u.%s.", job, node) >= (int)sizeof prefix) return;
 
-  const char* local = site->defaults[CAIRN_SETTING_local];
   pid_t child = fork();
   if (child < 0) {
     slurm_error("cairn: epilog of job %u: fork: %s", job, strerror(errno));
@@ -118,7 +117,8 @@ void cairn_job_epilog(spank_t spank, const struct cairn_site* site) {
   if (child == 0) {
     if (BecomeUser(uid, gid) != 0) _exit(errno);
     int error = RemoveImages("/dev/shm", uid, prefix);
-    if (local != NULL && *local == '/') {
+    const char* local;
+    for (int at = 0; (local = cairn_site_next_local(site, &at)) != NULL;) {
       int local_error = RemoveImages(local, uid, prefix);
       if (error == 0) error = local_error;
     }

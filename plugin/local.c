@@ -127,20 +127,22 @@ static const char* Written(enum cairn_setting_id id, const char* text) {
   return cairn_settings[id].type == CAIRN_TYPE_BOOL ? "yes" : "auto";
 }
 
+static void AddSiteVariable(struct environment* env, const char* key, const char* value) {
+  char name[64];
+  size_t n = strlen(key);
+  if (n >= sizeof name) n = sizeof name - 1;
+  for (size_t k = 0; k < n; ++k) name[k] = (char)toupper((unsigned char)key[k]);
+  name[n] = '\0';
+  Add(env, "CAIRN_SITE_%s=%s", name, value);
+}
+
 static void AddSite(struct environment* env, const struct cairn_site* site) {
-  for (int i = 0; i < site->argument_count; ++i) {
-    const char* argument = site->arguments[i];
-    size_t n = strcspn(argument, "=");
-    char key[64];
-    if (n >= sizeof key) continue;
-    for (size_t k = 0; k < n; ++k) key[k] = (char)toupper((unsigned char)argument[k]);
-    key[n] = '\0';
-    const char* value = argument[n] == '=' ? argument + n + 1 : "";
-    for (int id = 0; id < CAIRN_SETTING_COUNT; ++id) {
-      if (site->defaults[id] == value || (*value == '\0' && site->defaults[id] == argument + n))
-        value = Written(id, value);
-    }
-    Add(env, "CAIRN_SITE_%s=%s", key, value);
+  for (int key = 0; key < CAIRN_SITE_KEY_COUNT; ++key) {
+    if (site->own[key] != NULL) AddSiteVariable(env, cairn_site_key_name(key), site->own[key]);
+  }
+  for (int id = 0; id < CAIRN_SETTING_COUNT; ++id) {
+    const char* value = site->defaults[id];
+    if (value != NULL) AddSiteVariable(env, cairn_settings[id].key, Written(id, value));
   }
 }
 

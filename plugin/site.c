@@ -28,67 +28,152 @@ static int IsPortRange(const char* ports) {
   return sscanf(ports, "%5u-%5u%c", &lo, &hi, &end) == 2 && lo >= 1 && lo <= hi && hi <= 65535;
 }
 
-/* One setting's default. 1 when the argument is one, else 0. */
-static int ParseDefault(struct cairn_site* site, const char* argument) {
-  for (int id = 0; id < CAIRN_SETTING_COUNT; ++id) {
-    const char* key = cairn_settings[id].key;
-    const char* value = *key != '\0' ? ValueOf(argument, key) : NULL;
-    if (value == NULL) continue;
-    struct cairn_value parsed;
-    if (cairn_value_parse(id, key, value, &parsed, site->fault, sizeof site->fault) == 0)
-      site->defaults[id] = value;
-    return 1;
-  }
-  return 0;
+static const char kAbsolutePath[] = "an absolute path is needed";
+
+/* Each says why the value is wrong; NULL = it is fine. */
+
+static const char* CheckPath(const char* value) { return IsAbsolute(value) ? NULL : kAbsolutePath; }
+
+/* LD_PRELOAD separates its entries by colons and knows no escape. */
+static const char* CheckLibdir(const char* value) {
+  return IsAbsolute(value) && strchr(value, ':') == NULL ? NULL
+                                                         : "an absolute path without a colon is needed";
 }
 
-/* Why the argument is wrong; NULL = it is fine, and stored. */
-static const char* ParseOwn(struct cairn_site* site, const char* argument) {
-  const char* value;
+static const char* CheckDirs(const char* value) {
+  return IsAbsoluteList(value) ? NULL : "absolute directories, separated by colons, are needed";
+}
+
+static const char* CheckOnOff(const char* value) {
+  return strcmp(value, "on") == 0 || strcmp(value, "off") == 0 ? NULL : "on or off is needed";
+}
+
+static const char* CheckPorts(const char* value) {
+  return IsPortRange(value) ? NULL : "LO-HI, ports from 1 to 65535, is needed";
+}
+
+static const char* CheckInterface(const char* value) {
+  return *value != '\0' ? NULL : "an interface's name is needed";
+}
+
+static int IsValueOf(enum cairn_setting_id id, const char* value) {
   struct cairn_value parsed;
   char error[512];
-  if ((value = ValueOf(argument, "bin")) != NULL) {
-    site->bin = value;
-    return IsAbsolute(value) ? NULL : "an absolute path is needed";
-  }
-  if ((value = ValueOf(argument, "libdir")) != NULL) {
-    site->libdir = value;
-    /* LD_PRELOAD separates its entries by colons and knows no escape. */
-    return IsAbsolute(value) && strchr(value, ':') == NULL ? NULL
-                                                           : "an absolute path without a colon is needed";
-  }
-  if ((value = ValueOf(argument, "dirs")) != NULL) {
-    return IsAbsoluteList(value) ? NULL : "absolute directories, separated by colons, are needed";
-  }
-  if ((value = ValueOf(argument, "off_file")) != NULL) {
-    site->off_file = value;
-    return IsAbsolute(value) ? NULL : "an absolute path is needed";
-  }
-  if ((value = ValueOf(argument, "epilog")) != NULL) {
-    site->epilog = strcmp(value, "off") != 0;
-    return strcmp(value, "on") == 0 || strcmp(value, "off") == 0 ? NULL : "on or off is needed";
-  }
-  if ((value = ValueOf(argument, "ports")) != NULL)
-    return IsPortRange(value) ? NULL : "LO-HI, ports from 1 to 65535, is needed";
-  if ((value = ValueOf(argument, "interface")) != NULL)
-    return *value != '\0' ? NULL : "an interface's name is needed";
-  if ((value = ValueOf(argument, "max_lives_limit")) != NULL) {
-    int rc =
-        cairn_value_parse(CAIRN_SETTING_max_lives, "max_lives_limit", value, &parsed, error, sizeof error);
-    return rc == 0 ? NULL : "a whole number, at least 1, is needed";
-  }
-  return "no such argument: see docs/reference/plugstack.md";
+  return cairn_value_parse(id, "", value, &parsed, error, sizeof error) == 0;
 }
 
-void cairn_site_parse(struct cairn_site* site, int ac, char** av) {
+static const char* CheckLives(const char* value) {
+  return IsValueOf(CAIRN_SETTING_max_lives, value) ? NULL : "a whole number, at least 1, is needed";
+}
+
+static const char* CheckDrain(const char* value) {
+  return IsValueOf(CAIRN_SETTING_drain_limit, value) ? NULL
+                                                     : "bytes a second are needed, for example 500MB/s";
+}
+
+static const char* CheckLocal(const char* value) {
+  return IsValueOf(CAIRN_SETTING_local_limit, value) ? NULL : "a size is needed, for example 64GiB";
+}
+
+static const struct {
+  const char* name;
+  const char* (*check)(const char* value);
+  int may_differ; /* between partitions: the others are needed where a job's partition is not known */
+} kOwn[CAIRN_SITE_KEY_COUNT] = {[CAIRN_SITE_BIN] = {"bin", CheckPath, 0},
+                                [CAIRN_SITE_LIBDIR] = {"libdir", CheckLibdir, 0},
+                                [CAIRN_SITE_DIRS] = {"dirs", CheckDirs, 1},
+                                [CAIRN_SITE_OFF_FILE] = {"off_file", CheckPath, 0},
+                                [CAIRN_SITE_EPILOG] = {"epilog", CheckOnOff, 0},
+                                [CAIRN_SITE_PORTS] = {"ports", CheckPorts, 0},
+                                [CAIRN_SITE_INTERFACE] = {"interface", CheckInterface, 0},
+                                [CAIRN_SITE_MAX_LIVES_LIMIT] = {"max_lives_limit", CheckLives, 1},
+                                [CAIRN_SITE_MAX_DRAIN] = {"max_drain", CheckDrain, 1},
+                                [CAIRN_SITE_MAX_LOCAL] = {"max_local", CheckLocal, 1}};
+
+const char* cairn_site_key_name(enum cairn_site_key key) { return kOwn[key].name; }
+
+/* "partition:NAME:<argument>", in its parts. */
+struct scope {
+  const char* partition; /* NULL = all */
+  size_t partition_length;
+  const char* argument;
+};
+
+/* 0, or -1 where the form is wrong. */
+static int ReadScope(const char* text, struct scope* out) {
+  static const char kPrefix[] = "partition:";
+  *out = (struct scope){.argument = text};
+  if (strncmp(text, kPrefix, strlen(kPrefix)) != 0) return 0;
+  out->partition = text + strlen(kPrefix);
+  out->partition_length = strcspn(out->partition, ":=");
+  out->argument = out->partition + out->partition_length + 1;
+  return out->partition_length > 0 && out->partition[out->partition_length] == ':' ? 0 : -1;
+}
+
+static int Holds(const struct scope* scope, const char* partition) {
+  return partition != NULL && strlen(partition) == scope->partition_length &&
+         strncmp(partition, scope->partition, scope->partition_length) == 0;
+}
+
+/* Where the argument's value is kept, once it was found good. NULL: why not is in site->fault. */
+static const char** Place(struct cairn_site* site, const struct scope* scope, const char* text,
+                          const char** value) {
+  const char* why = "no such argument: see docs/reference/plugstack.md";
+  for (int id = 0; id < CAIRN_SETTING_COUNT; ++id) {
+    const char* key = cairn_settings[id].key;
+    struct cairn_value parsed;
+    char name[160]; /* with its partition */
+    if (*key == '\0' || (*value = ValueOf(scope->argument, key)) == NULL) continue;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
+    return cairn_value_parse(id, name, *value, &parsed, site->fault, sizeof site->fault) == 0
+               ? &site->defaults[id]
+               : NULL;
+  }
+  for (int key = 0; key < CAIRN_SITE_KEY_COUNT; ++key) {
+    if ((*value = ValueOf(scope->argument, kOwn[key].name)) == NULL) continue;
+    why = scope->partition != NULL && !kOwn[key].may_differ ? "it cannot differ between partitions"
+                                                            : kOwn[key].check(*value);
+    if (why == NULL) return &site->own[key];
+    break;
+  }
+  snprintf(site->fault, sizeof site->fault, "%s: %s", text, why);
+  return NULL;
+}
+
+/* Checks all arguments, and keeps those without a partition, or those of `partition`. */
+static void Take(struct cairn_site* site, int of_partition, const char* partition) {
+  for (int i = 0; i < site->argument_count && *site->fault == '\0'; ++i) {
+    struct scope scope;
+    const char* value;
+    if (ReadScope(site->arguments[i], &scope) != 0) {
+      snprintf(site->fault, sizeof site->fault, "%s: partition:NAME:KEY=VALUE is needed", site->arguments[i]);
+      return;
+    }
+    const char** place = Place(site, &scope, site->arguments[i], &value);
+    if (place != NULL && (of_partition ? Holds(&scope, partition) : scope.partition == NULL)) *place = value;
+  }
+}
+
+void cairn_site_parse(struct cairn_site* site, int ac, char** av, const char* partition) {
   *site = (struct cairn_site){.bin = CAIRN_DEFAULT_BIN,
                               .libdir = CAIRN_DEFAULT_LIBDIR,
                               .epilog = 1,
                               .argument_count = ac,
                               .arguments = av};
-  for (int i = 0; i < ac && *site->fault == '\0'; ++i) {
-    if (ParseDefault(site, av[i])) continue;
-    const char* why = ParseOwn(site, av[i]);
-    if (why != NULL) snprintf(site->fault, sizeof site->fault, "%s: %s", av[i], why);
+  Take(site, 0, NULL);
+  Take(site, 1, partition);
+  if (site->own[CAIRN_SITE_BIN] != NULL) site->bin = site->own[CAIRN_SITE_BIN];
+  if (site->own[CAIRN_SITE_LIBDIR] != NULL) site->libdir = site->own[CAIRN_SITE_LIBDIR];
+  site->off_file = site->own[CAIRN_SITE_OFF_FILE];
+  if (site->own[CAIRN_SITE_EPILOG] != NULL) site->epilog = strcmp(site->own[CAIRN_SITE_EPILOG], "on") == 0;
+}
+
+const char* cairn_site_next_local(const struct cairn_site* site, int* at) {
+  while (*at < site->argument_count) {
+    struct scope scope;
+    if (ReadScope(site->arguments[(*at)++], &scope) != 0) continue;
+    const char* value = ValueOf(scope.argument, cairn_settings[CAIRN_SETTING_local].key);
+    if (value != NULL && IsAbsolute(value)) return value;
   }
+  return NULL;
 }

@@ -6,6 +6,7 @@
  * (options.h).
  */
 #include <slurm/spank.h>
+#include <stdlib.h>
 
 #include "plugin/epilog.h"
 #include "plugin/local.h"
@@ -35,7 +36,7 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char** av) {
   switch (spank_context()) {
     case S_CTX_LOCAL:
     case S_CTX_ALLOCATOR:
-      cairn_site_parse(&site, ac, av);
+      cairn_site_parse(&site, ac, av, NULL);
       cairn_submit_check(&site);
       return 0;
     default:
@@ -45,21 +46,21 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char** av) {
 
 int slurm_spank_local_user_init(spank_t spank, int ac, char** av) {
   struct cairn_site site;
-  cairn_site_parse(&site, ac, av);
+  cairn_site_parse(&site, ac, av, getenv("SLURM_JOB_PARTITION"));
   cairn_local_user_init(spank, &site);
   return 0;
 }
 
 int slurm_spank_task_init(spank_t spank, int ac, char** av) {
   struct cairn_site site;
-  cairn_site_parse(&site, ac, av);
+  cairn_site_parse(&site, ac, av, NULL);
   cairn_remote_task_init(spank, &site);
   return 0;
 }
 
 int slurm_spank_job_epilog(spank_t spank, int ac, char** av) {
   struct cairn_site site;
-  cairn_site_parse(&site, ac, av);
+  cairn_site_parse(&site, ac, av, NULL);
   cairn_job_epilog(spank, &site);
   return 0;
 }

@@ -226,6 +226,7 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.open_within = Nanoseconds(value(kSetting_open_within).number);
   settings.exchange = ToExchange(value(kSetting_exchange));
   settings.writer = ToWriter(value(kSetting_writer));
+  settings.local_limit = static_cast<uint64_t>(value(kSetting_local_limit).number);
   settings.drain_limit = static_cast<uint64_t>(value(kSetting_drain_limit).number);
   if (value(kSetting_s3_endpoint).kind == CAIRN_VALUE_TEXT)
     settings.s3_endpoint = row[kSetting_s3_endpoint].text;

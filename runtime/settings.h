@@ -101,6 +101,7 @@ struct Settings {
   int signal = 0;  // 0 = none
   ExchangeBy exchange = ExchangeBy::kTcp;
   Writer writer = Writer::kAuto;
+  uint64_t local_limit = 0;  // bytes of a node; 0 = none
   uint64_t drain_limit = 0;  // bytes per second and node; 0 = none
   Nanoseconds boundary_wait{};
   Nanoseconds save_timeout{};

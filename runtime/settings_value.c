@@ -43,6 +43,7 @@ static const char* const kForms[] = {
     [CAIRN_TYPE_WRITER] = "auto, io_uring or pwrite",
     [CAIRN_TYPE_STYLE] = "auto, path or virtual",
     [CAIRN_TYPE_RATE] = "none or bytes a second, for example 500MB/s or 1.5GiB/s (kB, MB, GB, KiB, MiB, GiB)",
+    [CAIRN_TYPE_SIZE] = "none or a size, for example 64GiB or 1.5TB (kB, MB, GB, TB, KiB, MiB, GiB, TiB)",
     [CAIRN_TYPE_STEPS] = "none, or steps above 0 in rising order, joined by commas, for example 20,25",
     [CAIRN_TYPE_TEXT] = "a text",
 };
@@ -103,6 +104,10 @@ static const struct unit kTimeUnits[] = {{"ms", 1000000},
 static const struct unit kRateUnits[] = {{"kB/s", 1000},     {"MB/s", 1000000},  {"GB/s", 1000000000},
                                          {"KiB/s", 1 << 10}, {"MiB/s", 1 << 20}, {"GiB/s", 1 << 30},
                                          {NULL, 0}};
+static const struct unit kSizeUnits[] = {
+    {"kB", 1000},     {"MB", 1000000},  {"GB", 1000000000}, {"TB", INT64_C(1000000000000)},
+    {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},   {"TiB", INT64_C(1) << 40},
+    {NULL, 0}};
 
 /* <number>[.<fraction>]<unit>, at most `max` in all. Integer arithmetic: the locale's decimal point must not
  * matter inside a host program. */
@@ -299,10 +304,10 @@ static int ParseSignal(const char* value, struct cairn_value* out) {
   return -1;
 }
 
-static int ParseRate(const char* value, struct cairn_value* out) {
+static int ParseBytes(const char* value, const struct unit* units, struct cairn_value* out) {
   if (Is(value, "none")) return Set(out, CAIRN_VALUE_NONE, 0);
   out->kind = CAIRN_VALUE_NUMBER;
-  return ParseUnits(value, kRateUnits, INT64_MAX / 1024, &out->number) == 0 && out->number > 0 ? 0 : -1;
+  return ParseUnits(value, units, INT64_MAX / 1024, &out->number) == 0 && out->number > 0 ? 0 : -1;
 }
 
 static int ParseBool(const char* value, struct cairn_value* out) {
@@ -370,7 +375,9 @@ static int ParseByType(enum cairn_setting_type type, const char* value, struct c
       if (Is(value, "virtual")) return Set(out, CAIRN_VALUE_VIRTUAL_STYLE, 0);
       return -1;
     case CAIRN_TYPE_RATE:
-      return ParseRate(value, out);
+      return ParseBytes(value, kRateUnits, out);
+    case CAIRN_TYPE_SIZE:
+      return ParseBytes(value, kSizeUnits, out);
     case CAIRN_TYPE_STEPS:
       return ParseSteps(value, out);
     case CAIRN_TYPE_PATH:

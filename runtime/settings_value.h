@@ -28,6 +28,7 @@
  *   WRITER    auto | io_uring | pwrite
  *   STYLE     auto | path | virtual
  *   RATE      none | <number>{kB,MB,GB,KiB,MiB,GiB}/s above 0, with or without a fraction
+ *   SIZE      none | <number>{kB,MB,GB,TB,KiB,MiB,GiB,TiB} above 0, with or without a fraction
  *   STEPS     none | a comma-separated list of steps, each above 0 and above the one before it
  *   TEXT      any, not empty
  */
@@ -69,6 +70,7 @@ enum cairn_setting_type {
   CAIRN_TYPE_WRITER,
   CAIRN_TYPE_STYLE,
   CAIRN_TYPE_RATE,
+  CAIRN_TYPE_SIZE,
   CAIRN_TYPE_STEPS,
   CAIRN_TYPE_TEXT
 };
@@ -107,7 +109,7 @@ enum cairn_value_kind {
   CAIRN_VALUE_EXIT,  /* number: the exit code */
   CAIRN_VALUE_TIME,  /* number: nanoseconds */
   CAIRN_VALUE_STEPS, /* number: steps */
-  CAIRN_VALUE_NUMBER /* number: a step, a count, permissions, a signal, bytes a second, or bits 1 << i of TRIGGERS or
+  CAIRN_VALUE_NUMBER /* number: a step, a count, permissions, a signal, bytes (a second), or bits 1 << i of TRIGGERS or
                         MATCH in the order above (0: strict) */
 };
 

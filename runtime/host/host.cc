@@ -331,6 +331,7 @@ int HostMain(const HostOptions& options) {
     if (!hand_over.plain()) return hand_over.Refuse("off", "checkpointing is off");
     plan.resolved.text[kSetting_checkpoint] = "on";  // whoever starts this by hand wants it
   }
+  for (const std::string& note : plan.resolved.notes) Say(note);
   const std::string unable = plan.resolved.settings.require ? "fail" : "off";
 
   auto loop = Loop::Start("cairn-host");

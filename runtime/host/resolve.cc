@@ -5,6 +5,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "runtime/settings_value.h"
+
 namespace cairn {
 namespace {
 
@@ -42,19 +44,56 @@ Status ResolvePorts(const std::optional<std::string>& text, ResolvedSettings* ou
   return OkStatus();
 }
 
+struct SiteLimit {
+  const char* key;
+  SettingId setting;
+};
+constexpr SiteLimit kSiteLimits[] = {{"max_lives_limit", kSetting_max_lives},
+                                     {"max_drain", kSetting_drain_limit},
+                                     {"max_local", kSetting_local_limit}};
+
+// What a value of a setting with a limit comes to. "none" is more than any.
+Result<int64_t> Amount(SettingId id, const std::string& name, const std::string& text) {
+  char error[512];
+  cairn_value value;
+  if (cairn_value_parse(static_cast<cairn_setting_id>(id), name.c_str(), text.c_str(), &value, error,
+                        sizeof error) != 0)
+    return Status(Code::kInvalid, error);
+  return value.kind == CAIRN_VALUE_NONE ? INT64_MAX : value.number;
+}
+
 }  // namespace
 
 Result<ResolvedSettings> ResolveSettings(const GetVariable& get) {
   ResolvedSettings out;
+  std::array<std::string, kSettingCount> given_as;  // how the user has named it; "" = the user has not
   for (int i = 0; i < kSettingCount; ++i) {
     const SettingInfo& info = GetSettingInfo(static_cast<SettingId>(i));
+    std::string& name = given_as[static_cast<size_t>(i)];
     std::optional<std::string> value = get("CAIRN_PLUGIN_" + std::string(info.env));
-    if (!value) value = NotEmpty(get(std::string(info.env)));
+    if (value) name = "--" + std::string(info.option);
+    if (!value && (value = NotEmpty(get(std::string(info.env))))) name = info.env;
     if (!value && !info.key.empty()) value = NotEmpty(get(SiteVariable(info.key)));
     out.text[static_cast<size_t>(i)] = value.value_or(std::string(info.fallback));
     if (out.text[static_cast<size_t>(i)].find('\n') != std::string::npos) {
       return Status(Code::kInvalid, std::string(info.env) + ": a line break is not allowed");
     }
+  }
+  for (const SiteLimit& limit : kSiteLimits) {
+    const auto most = NotEmpty(get(SiteVariable(limit.key)));
+    if (!most) continue;
+    std::string& text = out.text[limit.setting];
+    const std::string& name = given_as[limit.setting];
+    CAIRN_ASSIGN_OR_RETURN(const int64_t bound,
+                           Amount(limit.setting, std::string("plugstack.conf: ") + limit.key, *most));
+    CAIRN_ASSIGN_OR_RETURN(
+        const int64_t wanted,
+        Amount(limit.setting, name.empty() ? std::string(GetSettingInfo(limit.setting).env) : name, text));
+    if (wanted <= bound) continue;
+    if (!name.empty())
+      out.notes.push_back(name + "=" + text + " is more than this site allows: " + *most + " holds (" +
+                          limit.key + " in plugstack.conf)");
+    text = *most;
   }
   const auto lookup = [&](const std::string& name) -> std::optional<std::string> {
     for (int i = 0; i < kSettingCount; ++i) {
@@ -65,10 +104,6 @@ Result<ResolvedSettings> ResolveSettings(const GetVariable& get) {
   };
   CAIRN_ASSIGN_OR_RETURN(out.settings, ParseSettings(lookup));
 
-  if (const auto limit = Number<int>(get(SiteVariable("max_lives_limit")))) {
-    out.settings.max_lives = std::min(out.settings.max_lives, *limit);
-    out.text[kSetting_max_lives] = std::to_string(out.settings.max_lives);
-  }
   out.allowed_dirs = get(SiteVariable("dirs")).value_or("");
   out.interface = get(SiteVariable("interface")).value_or("");
   CAIRN_RETURN_IF_ERROR(ResolvePorts(get(SiteVariable("ports")), &out));

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "planner/base/status.h"
 #include "runtime/host/directory.h"
@@ -20,6 +21,7 @@ using GetVariable = std::function<std::optional<std::string>(const std::string& 
 struct ResolvedSettings {
   std::array<std::string, kSettingCount> text;  // as they go to the tasks
   Settings settings;                            // the same, parsed
+  std::vector<std::string> notes;               // for the user: what a limit of the site has lowered
   // The site's, from plugstack.conf.
   std::string allowed_dirs;                // "" = anywhere
   uint16_t first_port = 0, last_port = 0;  // 0 = any

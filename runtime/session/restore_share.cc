@@ -211,6 +211,7 @@ Status RestoreShare::Prepare(const Order& order, Outcome* outcome) {
   options.run_directory = boot_.settings.dir;
   options.keeps_layout = boot_.first_on_node;
   options.tier = Tier();
+  options.local_limit = boot_.settings.local_limit;
   options.copy_threads = boot_.settings.copy_threads;
   options.mode = boot_.settings.mode;
   options.writer = boot_.settings.writer;

@@ -7,6 +7,7 @@
 
 #include "planner/save_plan.h"
 #include "runtime/staging/memory_room.h"
+#include "runtime/staging/memory_slot.h"
 
 namespace cairn {
 namespace {
@@ -60,6 +61,7 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   staging_options.tier = options.tier;
   staging_options.ranks_on_node = options.ranks_on_node;
   staging_options.room = [ranks = options.ranks_on_node] { return ReadMemoryRoom(ranks); };
+  staging_options.limit_bytes = options.local_limit;
   staging_options.write_through = {.run_directory = options.run_directory,
                                    .claim = options.claim,
                                    .rank = options.rank,
@@ -202,12 +204,23 @@ Result<PartnerSlots> Saver::MakePartnerSlots(
     std::function<void(uint32_t ward, uint64_t save_id)> held) const {
   if (staging_.tier.anonymous()) return Status(Code::kUnavailable, "images live in anonymous memory here");
   CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(layout));
-  const auto may_take = [this](uint64_t bytes) {
-    const uint64_t left =
+  uint64_t allowed = UINT64_MAX;  // of this rank's part of the limit, after its own slots
+  if (options_.local_limit > 0) {
+    const uint64_t part = options_.local_limit / static_cast<uint64_t>(std::max(options_.ranks_on_node, 1));
+    const uint64_t own = static_cast<uint64_t>(staging_.pool.size()) * MemorySlot::BytesFor(images_);
+    allowed = part - std::min(part, own);
+  }
+  const auto may_take = [this, allowed](uint64_t bytes) mutable {
+    const uint64_t room =
         WithoutHeadRoom(std::min(ReadMemoryRoom(options_.ranks_on_node).bytes, staging_.tier.FreeBytes()));
-    if (bytes <= left) return OkStatus();
-    return Status(Code::kOutOfMemory, "no room for the snapshots of ranks of another node: " +
-                                          FormatBytes(left) + " are left on this one");
+    const uint64_t left = std::min(room, allowed);
+    if (bytes > left) {
+      return Status(Code::kOutOfMemory,
+                    "no room for the snapshots of ranks of another node: " + FormatBytes(left) +
+                        " are left on this one" + (allowed < room ? " by CAIRN_LOCAL_LIMIT" : ""));
+    }
+    if (allowed != UINT64_MAX) allowed -= bytes;
+    return OkStatus();
   };
   return PartnerSlots::Make(staging_.tier, layout, plan, wards, may_take, std::move(held));
 }

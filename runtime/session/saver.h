@@ -42,6 +42,7 @@ class Saver {
     std::string run_id;
     bool keeps_layout = false;  // one rank of each node: its folder holds the layout
     LocalTierOptions tier;
+    uint64_t local_limit = 0;  // bytes that the images of the node's ranks may take; 0 = no limit
     int copy_threads = 1;
     FileMode mode;
     Writer writer = Writer::kAuto;

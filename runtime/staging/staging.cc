@@ -83,6 +83,12 @@ class SlotMaker {
     return slots;
   }
 
+  // Whether a limit, whatever memory there is, allows no more slots than these.
+  bool LimitAllowsOnly(uint64_t slots) const {
+    return options_.limit_bytes > 0 && plan_.shared.empty() &&
+           options_.limit_bytes / ranks_ * sharers_ / need_ <= slots;
+  }
+
   // One slot, and what a save of it costs, for people.
   Result<Slots> WritingThrough(std::string* cost) const {
     if (options_.write_through.run_directory.empty())
@@ -125,6 +131,8 @@ class SlotMaker {
     if (const uint64_t free = tier.FreeBytes(); free < now.bytes)
       now = {free, "the local tier " + tier.path()};
     now.bytes = WithoutHeadRoom(now.bytes);
+    if (const uint64_t limit = options_.limit_bytes; limit > 0 && limit < now.bytes)
+      now = {limit, "CAIRN_LOCAL_LIMIT"};
     return now;
   }
 
@@ -168,23 +176,30 @@ Result<Staging> Staging::Make(const StagingOptions& options, const ImagePlan& pl
       slots = std::move(others);
     }
   }
-  static constexpr const char kRemedy[] = "Ask for more memory (--mem) or use fewer ranks per node";
+  const std::string remedy =
+      maker.LimitAllowsOnly(0)
+          ? "Raise CAIRN_LOCAL_LIMIT as far as this site lets you, or use fewer ranks per node"
+          : "Ask for more memory (--mem) or use fewer ranks per node";
   if (!slots.ok()) {
     const Status why = slots.status();
     std::string cost;
     slots = maker.WritingThrough(&cost);
     if (!slots.ok()) {
-      return Status(why.code(), why.message() + "; " + slots.status().message() + ". " + kRemedy +
+      return Status(why.code(), why.message() + "; " + slots.status().message() + ". " + remedy +
                                     "; until then nothing is saved");
     }
     warning = why.message() + ". Each save is written to " + options.write_through.run_directory +
               " while the program stands still: " + cost +
               ". No copy stays in the memory of this node or of a partner: a save that is not durable yet is "
               "lost with its process. " +
-              kRemedy + " to have it go on meanwhile";
+              remedy + " to have it go on meanwhile";
     CAIRN_ASSIGN_OR_RETURN(tier, LocalTier::Open({.setting = "none"}));
   }
   std::vector<std::string> notes = tier.notes();
+  if (warning.empty() && maker.LimitAllowsOnly(1))
+    notes.push_back(
+        "CAIRN_LOCAL_LIMIT has room for one snapshot of each rank: a save waits until the one before is "
+        "durable");
   if (tier.path().starts_with(kSharedMemory) &&
       FindIpcRemoval("", geteuid(), UserName()) == IpcRemoval::kOn) {
     notes.push_back(

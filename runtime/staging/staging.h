@@ -7,8 +7,9 @@
 // Images that several ranks fill (ImagePlan::shared) are seen by all of them: in the local tier, or nowhere.
 //
 // Memory is shared out: each rank of the node gets an equal part of the room, less the head-room (memory_room.h), since the others take theirs
-// meanwhile. Before each piece is taken the room is read again. Writing through needs little, and takes up to a quarter of a rank's part, from the
-// head-room too: four buffers of a block each, fewer when there is less.
+// meanwhile; and of what the images may take at all, where that is less (CAIRN_LOCAL_LIMIT). Before each piece is taken the room is read again.
+// Writing through needs little, and takes up to a quarter of a rank's part, from the head-room too: four buffers of a block each, fewer when there is
+// less.
 #ifndef CAIRN_RUNTIME_STAGING_STAGING_H_
 #define CAIRN_RUNTIME_STAGING_STAGING_H_
 
@@ -29,6 +30,7 @@ struct StagingOptions {
   LocalTierOptions tier;
   int ranks_on_node = 1;             // that call Make at about the same time
   std::function<MemoryRoom()> room;  // of the whole node's part of the job
+  uint64_t limit_bytes = 0;          // what all images on the node may take; 0 = as much as there is
   WriteThroughOptions write_through;
   int ranks_of_writer = 1;    // that fill the same images; this rank is one of them
   std::string shared_folder;  // of the first, where this rank is another one (MemorySlot::Make)
@@ -37,7 +39,7 @@ struct StagingOptions {
 struct Staging {
   LocalTier tier;
   SlotPool pool;
-  // Sentences for the log: the tier's (LocalTier::notes), and who else may empty it.
+  // Sentences for the log: the tier's (LocalTier::notes), who else may empty it, and what a limit costs.
   std::vector<std::string> notes;
   // For the user, when images are not where they should be: what is needed, what is left, what bounds it, what that means, and the remedy.
   std::string warning;

@@ -128,6 +128,7 @@ TEST(CheckSetting, AcceptsEveryDocumentedForm) {
       {kSetting_writer, {"auto", "io_uring", "pwrite"}},
       {kSetting_s3_style, {"auto", "path", "virtual"}},
       {kSetting_drain_limit, {"none", "500MB/s", "1.5GiB/s", "1kB/s"}},
+      {kSetting_local_limit, {"none", "64GiB", "1.5TB", "1kB", "2TiB"}},
       {kSetting_rehearse, {"none", "20", "20,25", "1,2,3"}},
       {kSetting_log, {"quiet", "/tmp/log"}},
   };
@@ -182,6 +183,7 @@ TEST(CheckSetting, RefusesEverythingElse) {
       {kSetting_s3_style, {"", "host"}},
       {kSetting_drain_limit,
        {"", "500", "500MB", "0MB/s", "-1MB/s", "1.GB/s", "5mB/s", "99999999999GB/s", "off"}},
+      {kSetting_local_limit, {"", "64", "64G", "0GB", "-1GB", "1.GB", "500MB/s", "9999999999TB", "off"}},
       {kSetting_rehearse, {"", "0", "20,", ",20", "25,20", "20,20", "20 25", "20steps", "-1"}},
       {kSetting_signal, {"", "TERM", "SIGKILL", "9", "usr1", "0", "65", "SIG", "SIG10"}},
   };
@@ -313,6 +315,14 @@ TEST(ParseSettings, ReadsEveryField) {
   EXPECT_EQ(settings.save_timeout, hours(1));
   EXPECT_EQ(settings.open_within, seconds(5));
   EXPECT_EQ(settings.log, "debug");
+}
+
+TEST(ParseSettings, ReadsSizesAndRatesInBytes) {
+  EXPECT_EQ(Parsed({}).local_limit, 0u);
+  EXPECT_EQ(Parsed({{"CAIRN_LOCAL_LIMIT", "none"}}).local_limit, 0u);
+  EXPECT_EQ(Parsed({{"CAIRN_LOCAL_LIMIT", "1.5TB"}}).local_limit, 1500000000000u);
+  EXPECT_EQ(Parsed({{"CAIRN_LOCAL_LIMIT", "2TiB"}}).local_limit, uint64_t{2} << 40);
+  EXPECT_EQ(Parsed({{"CAIRN_DRAIN_LIMIT", "1.5GiB/s"}}).drain_limit, uint64_t{3} << 29);
 }
 
 TEST(ParseSettings, TellsTheWaysToTurnItOnApart) {

@@ -394,3 +394,23 @@ SCRIPT
   wait_for 60 cluster_is_idle
   [[ $(ls "$T/nvme/cairn-$(as_user id -u)") == "$job.n2.abc" ]]
 }
+
+@test "the site's limits bound what a user asks for, in one line, and a partition has defaults of its own" {
+  plugin keep=last=5 max_drain=1GB/s partition:high:keep=last=7 partition:high:checkpoint
+  run -0 --separate-stderr as_user srun --partition=high bash -c "$show_ours"
+  [[ $output == *SLURM_CAIRN_TOKEN=$token* ]]
+  [[ $(host_variable CAIRN_SITE_KEEP) == last=7 && $(host_variable CAIRN_SITE_MAX_DRAIN) == 1GB/s ]]
+  run -0 --separate-stderr as_user srun bash -c "$show_ours"
+  [[ -z $output ]]
+  run -0 as_user srun --checkpoint true
+  [[ $(host_variable CAIRN_SITE_KEEP) == last=5 ]]
+
+  plugin bin="$CAIRN_PREFIX/bin/cairn" max_drain=100MB/s max_local=1kB
+  run -0 --separate-stderr as_user env CAIRN_DRAIN_LIMIT=1GB/s srun --checkpoint --checkpoint-dir=run \
+    bash -c 'echo "$SLURM_CAIRN_DRAIN_LIMIT $SLURM_CAIRN_LOCAL_LIMIT"; exec "$0" "$@"' "$toy" --steps 30 --step-us 0 --save-at 10 --wait-at 10
+  [[ ${lines[0]} == "100MB/s 1kB" && $output == *$'\ndone 0'* ]]
+  [[ $(grep -c 'is more than this site allows' <<<"$stderr") == 1 ]]
+  [[ $stderr == *"cairn: CAIRN_DRAIN_LIMIT=1GB/s is more than this site allows: 100MB/s holds (max_drain in plugstack.conf)"* ]]
+  [[ $stderr == *"are left in all, bounded by CAIRN_LOCAL_LIMIT. Each save is written to $T/run while the program stands still"* ]]
+  [[ $(committed "$T/run") == *10* ]]
+}

@@ -39,6 +39,49 @@ TEST(ResolveSettings, PutsTheSitesLimitAboveAll) {
             20);
 }
 
+TEST(ResolveSettings, HoldsTheDrainAndTheLocalTierToTheSitesLimits) {
+  std::map<std::string, std::string> v = {{"CAIRN_SITE_MAX_DRAIN", "500MB/s"},
+                                          {"CAIRN_SITE_MAX_LOCAL", "64GiB"}};
+  const auto unsaid = ResolveSettings(From(v));
+  ASSERT_TRUE(unsaid.ok()) << unsaid.status().message();
+  EXPECT_EQ(unsaid->settings.drain_limit, 500000000u);
+  EXPECT_EQ(unsaid->text[kSetting_drain_limit], "500MB/s");
+  EXPECT_EQ(unsaid->settings.local_limit, uint64_t{64} << 30);
+  EXPECT_EQ(unsaid->text[kSetting_local_limit], "64GiB");
+  EXPECT_THAT(unsaid->notes, testing::IsEmpty());
+
+  v["CAIRN_DRAIN_LIMIT"] = "499.9MB/s";
+  v["CAIRN_LOCAL_LIMIT"] = "64GB";
+  const auto below = ResolveSettings(From(v));
+  EXPECT_EQ(below->text[kSetting_drain_limit], "499.9MB/s");
+  EXPECT_EQ(below->text[kSetting_local_limit], "64GB");
+  EXPECT_THAT(below->notes, testing::IsEmpty());
+
+  v["CAIRN_DRAIN_LIMIT"] = "none";
+  v["CAIRN_LOCAL_LIMIT"] = "1TiB";
+  const auto above = ResolveSettings(From(v));
+  EXPECT_EQ(above->settings.drain_limit, 500000000u);
+  EXPECT_EQ(above->settings.local_limit, uint64_t{64} << 30);
+  EXPECT_THAT(
+      above->notes,
+      testing::UnorderedElementsAre(
+          "CAIRN_DRAIN_LIMIT=none is more than this site allows: 500MB/s holds (max_drain in plugstack.conf)",
+          "CAIRN_LOCAL_LIMIT=1TiB is more than this site allows: 64GiB holds (max_local in plugstack.conf)"));
+}
+
+TEST(ResolveSettings, NamesWhatALimitHasLoweredAsTheUserWroteIt) {
+  const auto r =
+      ResolveSettings(From({{"CAIRN_PLUGIN_CAIRN_MAX_LIVES", "500"}, {"CAIRN_SITE_MAX_LIVES_LIMIT", "50"}}));
+  EXPECT_THAT(r->notes, testing::ElementsAre("--checkpoint-max-lives=500 is more than this site allows: 50 "
+                                             "holds (max_lives_limit in plugstack.conf)"));
+}
+
+TEST(ResolveSettings, DoesNotTakeALimitThatItCannotReadForNone) {
+  const auto r = ResolveSettings(From({{"CAIRN_SITE_MAX_DRAIN", "fast"}}));
+  EXPECT_EQ(r.status().code(), Code::kInvalid);
+  EXPECT_THAT(r.status().message(), testing::HasSubstr("plugstack.conf: max_drain=fast is not accepted"));
+}
+
 TEST(ResolveSettings, RefusesABadValueNamingIt) {
   const auto r = ResolveSettings(From({{"CAIRN_CHECKPOINT", "10x"}}));
   EXPECT_EQ(r.status().code(), Code::kInvalid);

@@ -48,6 +48,35 @@ TEST(Staging, HasAsManySlotsAsEachRanksShareOfTheMemoryAllows) {
   EXPECT_EQ(slots(kHead + 4 * kSlot - 1, 4), 0);
 }
 
+TEST(Staging, TakesNoMoreThanTheLimitHoweverMuchMemoryThereIs) {
+  const auto slots = [&](uint64_t limit, int ranks) {
+    StagingOptions options = Options(uint64_t{1} << 40, ranks);
+    options.limit_bytes = limit;
+    const auto staging = Staging::Make(options, SmallPlan());
+    return staging.ok() ? staging->pool.size() : 0;
+  };
+  EXPECT_EQ(slots(2 * kSlot, 1), 2);
+  EXPECT_EQ(slots(2 * kSlot - 1, 1), 1);
+  EXPECT_EQ(slots(8 * kSlot - 1, 4), 1);
+  EXPECT_EQ(slots(4 * kSlot - 1, 4), 0);
+}
+
+TEST(Staging, SaysWhatALimitCosts) {
+  const std::string one_slot =
+      "CAIRN_LOCAL_LIMIT has room for one snapshot of each rank: a save waits until the one before is "
+      "durable";
+  StagingOptions options = Options(uint64_t{1} << 40, 4);
+  options.limit_bytes = 8 * kSlot;
+  EXPECT_THAT(Staging::Make(options, SmallPlan())->notes, testing::Not(testing::Contains(one_slot)));
+  options.limit_bytes = 8 * kSlot - 1;
+  EXPECT_THAT(Staging::Make(options, SmallPlan())->notes, testing::Contains(one_slot));
+  options.limit_bytes = 50000;
+  EXPECT_EQ(Staging::Make(options, SmallPlan()).status().message(),
+            "no room to stage 20.5 kB for each of 4 ranks on this node: 50.0 kB are left in all, bounded by "
+            "CAIRN_LOCAL_LIMIT; there is nothing to write through to. Raise CAIRN_LOCAL_LIMIT as far as this "
+            "site lets you, or use fewer ranks per node; until then nothing is saved");
+}
+
 TEST(Staging, OfImagesThatRanksFillTogetherIsInTheLocalTierOrNowhere) {
   TempDir dir;
   StagingOptions options = Options(kHead + 2 * kSlot, 4);
