@@ -1,14 +1,20 @@
 #include "runtime/command/doctor.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "runtime/command/doctor_site.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/text.h"
+#include "runtime/io/stores.h"
 #include "runtime/version.h"
 
 namespace cairn {
@@ -28,7 +34,14 @@ std::string_view FindingName(Finding finding) {
   return "";
 }
 
-std::vector<Check> Examine(const std::string& dir) {
+std::string HostName() {
+  if (const char* node = std::getenv("SLURMD_NODENAME")) return node;
+  char name[HOST_NAME_MAX + 1] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+Diagnosis Examine(const std::string& dir) {
   std::vector<Check> checks = {{"version", Finding::kGood, std::string("cairn ") + kVersion, ""}};
   const auto append = [&](std::vector<Check> more) {
     checks.insert(checks.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -47,15 +60,28 @@ std::vector<Check> Examine(const std::string& dir) {
   append(CheckLibraries(LibraryDirectory(plugin)));
   append(CheckDirectory(dir));
   append(CheckMemory(""));
-  return checks;
+  return {HostName(), FindFacts(plugin), std::move(checks)};
 }
 
-Result<int> Doctor(std::string dir, bool json) {
+struct Wish {
+  std::string dir;
+  bool site = false;
+  std::string partition;
+};
+
+Result<int> Doctor(const Wish& wish, bool json) {
+  std::string dir = wish.dir;
   if (dir.empty()) {
     const char* set = std::getenv("CAIRN_DIR");
     dir = set != nullptr && *set == '/' ? set : ".";
   }
-  const std::vector<Check> checks = Examine(dir);
+  std::error_code ignored;
+  if (wish.site && !IsObjectPath(dir)) dir = std::filesystem::absolute(dir, ignored).string();
+  Diagnosis found = Examine(dir);
+  std::vector<Check> checks = std::move(found.checks);
+  if (wish.site) {
+    CAIRN_ASSIGN_OR_RETURN(checks, CheckSite(wish.partition, dir, found));
+  }
   const auto count = [&](Finding finding) {
     return static_cast<size_t>(
         std::count_if(checks.begin(), checks.end(), [=](const Check& c) { return c.finding == finding; }));
@@ -69,7 +95,10 @@ Result<int> Doctor(std::string dir, bool json) {
                      {"text", c.text},
                      {"remedy", c.remedy.empty() ? Json() : Json(c.remedy)}});
     }
-    PrintJson({{"problems", problems}, {"warnings", warnings}, {"checks", std::move(out)}});
+    Json document{
+        {"host", found.host}, {"problems", problems}, {"warnings", warnings}, {"checks", std::move(out)}};
+    if (!wish.site) document["facts"] = found.facts;
+    PrintJson(document);
   } else {
     for (const Check& c : checks) {
       std::printf("%-7s  %-16s  %s\n",
@@ -85,18 +114,24 @@ Result<int> Doctor(std::string dir, bool json) {
 }  // namespace
 
 void AddDoctor(CLI::App* app, Invocation* invocation) {
-  auto dir = std::make_shared<std::string>();
+  auto wish = std::make_shared<Wish>();
   CLI::App* doctor = AddSubcommand(
       app, invocation, "doctor",
       "Look for what would keep jobs from being saved and resumed, and say what to do: the plugin and its\n"
       "fit to the running Slurm, the libraries, whether the directory can do what a save needs, shared\n"
       "memory, the memory limit, and Slurm's settings about preemption and requeue. Exits 1 when it found\n"
-      "a problem. On a compute node (`srun cairn doctor`) it looks at that node.",
-      "cairn doctor /scratch/me", [=] { return Doctor(*dir, invocation->json); });
+      "a problem. On a compute node (`srun cairn doctor`) it looks at that node; with --site, from a login\n"
+      "node, at all nodes that have CPUs to spare, and at what differs between them and this host.",
+      "cairn doctor /scratch/me", [=] { return Doctor(*wish, invocation->json); });
   doctor
-      ->add_option("DIR", *dir,
+      ->add_option("DIR", wish->dir,
                    "where checkpoints are to be kept (default: $CAIRN_DIR, else the current directory)")
       ->type_name("");
+  CLI::Option* site =
+      doctor->add_flag("--site", wish->site, "examine the nodes of the cluster, and compare them");
+  doctor->add_option("--partition", wish->partition, "only the nodes of this partition")
+      ->type_name("NAME")
+      ->needs(site);
 }
 
 }  // namespace cairn

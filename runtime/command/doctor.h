@@ -26,6 +26,14 @@ struct Check {
   std::string remedy;  // "" where nothing is to be done
 };
 
+// What is found on one host.
+struct Diagnosis {
+  std::string host;  // Slurm's name of the node, else the machine's own
+  std::map<std::string, std::string>
+      facts;  // what hosts of a cluster should have in common; the names are a part of --json
+  std::vector<Check> checks;
+};
+
 // What scontrol says, or why there is no answer.
 struct SlurmFacts {
   bool installed = false;
@@ -45,6 +53,9 @@ struct PluginLine {
 // The line of our plugin in the plugin stack that begins in the file `path`, its includes followed; nothing
 // when there is none.
 std::optional<PluginLine> FindPluginLine(const std::string& path);
+
+// The facts of a Diagnosis: which files are installed, told by path and content, what the plugin's line says, limits.
+std::map<std::string, std::string> FindFacts(const std::optional<PluginLine>& plugin);
 
 // Where the libraries lie: what the plugin was told (libdir=), else beside this program.
 std::string LibraryDirectory(const std::optional<PluginLine>& plugin);

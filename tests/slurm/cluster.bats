@@ -1,9 +1,20 @@
-# The cluster itself and the example program, without Cairn.
+# The cluster itself and the example program, without Cairn; and what `cairn doctor` says about it.
 load helpers
 
 @test "a job of the ordinary user runs on all four nodes" {
   run -0 --separate-stderr as_user srun --nodes=4 bash -c 'echo "$SLURMD_NODENAME $(id -un)"'
   [[ $(sort <<<"$output") == "n1 $cluster_user"$'\n'"n2 $cluster_user"$'\n'"n3 $cluster_user"$'\n'"n4 $cluster_user" ]]
+}
+
+@test "cairn doctor finds no problem on a compute node, and none on all of them" {
+  run -0 as_user srun --nodelist=n2 "$CAIRN_PREFIX/bin/cairn" doctor "$T"
+  [[ $output == *"OK       plugin "* && $output == *"0 problems"* ]]
+  wait_for 60 cluster_is_idle
+  run -0 as_user "$CAIRN_PREFIX/bin/cairn" doctor --site --partition=low "$T"
+  [[ $output == "OK       nodes             examined: n1,n2,n3,n4"* ]]
+  [[ $output == *"OK       plugin_line       optional $CAIRN_PREFIX/"*", everywhere"* && $output == *"0 problems"* ]]
+  run -1 as_user "$CAIRN_PREFIX/bin/cairn" doctor --site --partition=nowhere "$T"
+  [[ $output == *"problem  nodes             partition nowhere has none"* ]]
 }
 
 @test "heat2d gives one hash on any number of ranks, and another after one step more" {

@@ -24,6 +24,15 @@ run_page() {
   run_page "$docs/../README.md"
 }
 
+@test "the sample of a batch script is saved when it is preempted, and resumes" {
+  as_user cp "$docs/../contrib/examples/serial/counter.sbatch" .
+  job=$(as_user env COUNTER="$examples/counter" sbatch --parsable --output=counter.out counter.sbatch)
+  wait_for 60 grep -q '^counter: from 1$' "$T/counter.out"
+  as_user scancel "$(preempt_job "$job" 4)"
+  lift_hold "$job"
+  wait_for 60 grep -qP '^counter: from (?!1$)\d+$' "$T/counter.out"
+}
+
 @test "the tutorial's commands do what it says, from the first compilation to the damaged checkpoint" {
   run_page "$docs/tutorial.md"
 }

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "runtime/command/doctor_site.h"
 #include "tests/runtime/command/program.h"
 
 namespace cairn {
@@ -213,6 +215,126 @@ TEST(CairnDoctor, WarnsOfLogindOnlyWhereItRuns) {
   EXPECT_EQ(CheckMemory(root)[1].finding, Finding::kWarning);
   WriteText(root + "/etc/systemd/logind.conf.d/slurm.conf", "[Login]\nRemoveIPC=no\n");
   EXPECT_EQ(CheckMemory(root)[1].finding, Finding::kGood);
+}
+
+// --- --site
+
+TEST(CairnDoctorSite, AsksEachFreeNodeOnceInThePartitionOfTheLowestTier) {
+  const SiteNodes nodes = ChooseNodes(
+      "n1|high|10|idle\nn1|low|1|idle\nn2|low|1|mixed\nn2|high|10|mixed\nn3|high|10|idle\nn4|low|1|down*\n"
+      "n5|low|1|allocated\nnot a line\n");
+  ASSERT_EQ(nodes.groups.size(), 2U);
+  EXPECT_EQ(nodes.groups[0].partition, "low");
+  EXPECT_EQ(nodes.groups[0].nodes, (std::vector<std::string>{"n1", "n2"}));
+  EXPECT_EQ(nodes.groups[1].partition, "high");
+  EXPECT_EQ(nodes.groups[1].nodes, (std::vector<std::string>{"n3"}));
+  EXPECT_EQ(nodes.left_out, (std::vector<std::string>{"n4 (down*)", "n5 (allocated)"}));
+}
+
+TEST(CairnDoctorSite, SortsTheNodesWordsByTask) {
+  const std::vector<NodeAnswer> answers = ParseAnswers(
+      " 1: n2\n10: n3\n 1: {\"checks\": [], \"facts\":\n10: sh: 1: /opt/cairn/bin/cairn: not found\n"
+      " 1:   {\"version\": \"1: 2\"}}\n 4: n9\nsrun: error: something\n");
+  ASSERT_EQ(answers.size(), 3U);
+  EXPECT_EQ(answers[0].node, "n2");
+  ASSERT_TRUE(answers[0].diagnosis.has_value());
+  EXPECT_EQ(answers[0].diagnosis->facts, (std::map<std::string, std::string>{{"version", "1: 2"}}));
+  EXPECT_EQ(answers[1].node, "n9");
+  EXPECT_EQ(answers[1].text, "nothing");
+  EXPECT_FALSE(answers[2].diagnosis.has_value());
+  EXPECT_EQ(answers[2].text, "sh: 1: /opt/cairn/bin/cairn: not found");
+}
+
+Diagnosis HostOf(const std::string& name, std::vector<Check> checks = {}) {
+  return {name,
+          {{"version", "1.0"},
+           {"program", "/opt/cairn/bin/cairn"},
+           {"libcairn", "a"},
+           {"plugin", "b"},
+           {"plugin_line", "optional /p.so keep=last=3"},
+           {"slurm", "slurm 22.05.8"},
+           {"open_files", "4096"},
+           {"locked_memory", "unlimited"},
+           {"shared_memory", "64.0 GB"}},
+          std::move(checks)};
+}
+
+const Check* Find(const std::vector<Check>& checks, const std::string& what) {
+  const auto it = std::find_if(checks.begin(), checks.end(), [&](const Check& c) { return c.what == what; });
+  return it == checks.end() ? nullptr : &*it;
+}
+
+TEST(CairnDoctorSite, NamesTheHostsThatDifferTheFewestFirst) {
+  Diagnosis odd = HostOf("n2"), here = HostOf("login1");
+  odd.facts["plugin_line"] = "optional /p.so keep=last=2";
+  odd.facts["open_files"] = "1024";
+  here.facts["open_files"] = "512";
+  const std::vector<Check> checks =
+      Compare(here, {{"n1", HostOf("n1"), ""}, {"n2", odd, ""}, {"n3", HostOf("n3"), ""}});
+  ASSERT_EQ(checks.size(), 9U);
+  EXPECT_EQ(Find(checks, "version")->text, "1.0, everywhere");
+  EXPECT_EQ(Find(checks, "version")->finding, Finding::kGood);
+  EXPECT_EQ(Find(checks, "plugin_line")->finding, Finding::kProblem);
+  EXPECT_EQ(Find(checks, "plugin_line")->text,
+            "n2: optional /p.so keep=last=2; n1,n3,login1: optional /p.so keep=last=3");
+  EXPECT_THAT(Find(checks, "plugin_line")->remedy, HasSubstr("the same line in plugstack.conf"));
+  EXPECT_EQ(Find(checks, "open_files")->finding, Finding::kWarning);  // of the nodes alone
+  EXPECT_EQ(Find(checks, "open_files")->text, "n2: 1024; n1,n3: 4096");
+}
+
+TEST(CairnDoctorSite, TellsOnceWhatSeveralNodesFindWrong) {
+  const Check memory{"memory", Finding::kWarning, "64.0 MB left", "ask for more"};
+  const Check shim{"preload", Finding::kProblem, "is not loaded", "reinstall"};
+  const Check good{"directory", Finding::kGood, "works", ""};
+  const std::vector<Check> checks = Compare(
+      HostOf("login1"), {{"n1", HostOf("n1", {good, memory}), ""}, {"n2", HostOf("n2", {memory, shim}), ""}});
+  EXPECT_EQ(Find(checks, "memory")->text, "all nodes: 64.0 MB left");
+  EXPECT_EQ(Find(checks, "preload")->text, "n2: is not loaded");
+  EXPECT_EQ(Find(checks, "preload")->finding, Finding::kProblem);
+  EXPECT_EQ(Find(checks, "preload")->remedy, "reinstall");
+  EXPECT_EQ(Find(checks, "directory"), nullptr);
+}
+
+// A Slurm of three nodes on this machine: srun runs what it is given for n1 and n2, and on n2 the program is missing; n3 is down.
+TEST(CairnDoctorSite, ExaminesTheNodesBySrunAndReportsTheOneWithoutCairn) {
+  const std::string folder = NewFolder();
+  const auto script = [&](const std::string& name, const std::string& text) {
+    WriteText(folder + "/" + name, "#!/bin/sh\n" + text);
+    fs::permissions(folder + "/" + name, fs::perms::owner_all);
+  };
+  WriteText(folder + "/plugstack.conf", "");
+  script("scontrol", "case $2 in config) echo 'PlugStackConfig = " + folder + "/plugstack.conf';; esac\n");
+  script("sinfo",
+         "echo \"$*\" >" + folder + "/asked; printf 'n1|low|1|idle\\nn2|low|1|idle\\nn3|low|1|down\\n'\n");
+  script("srun", "echo \"$CAIRN_CHECKPOINT $*\" >" + folder +
+                     "/ran\nwhile [ \"$1\" != sh ]; do shift; done\n"
+                     "SLURMD_NODENAME=n1 \"$@\" | sed 's/^/0: /'\n"
+                     "SLURMD_NODENAME=n2 sh -c \"$3\" /nowhere/cairn \"$5\" | sed 's/^/1: /'\n");
+  const Outcome doctor = RunCairn({"doctor", "--site", "--partition", "low", "--json", folder},
+                                  {{"PATH", folder + ":/usr/bin:/bin"}});
+  EXPECT_EQ(doctor.code, 1);
+  std::vector<std::string> nodes;
+  const Json document = doctor.Json();
+  for (const Json& check : document["checks"]) {
+    if (check["check"] == "nodes") nodes.push_back(check["text"]);
+  }
+  ASSERT_EQ(nodes.size(), 3U) << doctor.out;
+  EXPECT_EQ(nodes[0], "examined: n1");
+  EXPECT_EQ(nodes[1], "not examined: n3 (down)");
+  EXPECT_THAT(nodes[2],
+              MatchesRegex("n2 could not be examined: .*/cairn doctor --json said there: .*not found"));
+  EXPECT_THAT(CheckOf(document, "program")["text"].get<std::string>(), MatchesRegex("/.*/cairn, everywhere"));
+  EXPECT_THAT(CheckOf(document, "plugin")["text"].get<std::string>(), HasSubstr("none, everywhere"));
+  EXPECT_THAT(ReadText(folder + "/asked"), HasSubstr("--partition=low"));
+  EXPECT_THAT(
+      ReadText(folder + "/ran"),
+      MatchesRegex("off --partition=low --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=n1,n2 .*\n"));
+}
+
+TEST(CairnDoctorSite, IsNotCalledWithinAJob) {
+  const Outcome doctor = RunCairn({"doctor", "--site"}, {{"SLURM_JOB_ID", "7"}});
+  EXPECT_EQ(doctor.code, 2);
+  EXPECT_THAT(doctor.err, HasSubstr("call it on a login node, not within a job"));
 }
 
 }  // namespace
