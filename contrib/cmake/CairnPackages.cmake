@@ -3,7 +3,7 @@
 #     cairn                what jobs need: libcairn.so, libcairn_cuda.so, libcairn_mpi.so, the shim, the command   on every node
 #     slurm-plugin-cairn   the SPANK plugin, for the Slurm that the release of the packages names: no other loads it
 #     libcairn-dev         headers, pkg-config and CMake files (cairn-devel)         where programs are built
-#     python3-cairn        the Python package
+#     python3-cairn        the Python package, and a .pth file that shows it to the system's Python
 #     cairn-examples       programs with their sources
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME cairn)
@@ -75,7 +75,7 @@ set(CPACK_RPM_EXAMPLES_PACKAGE_NAME cairn-examples)
 set(CPACK_RPM_PLUGIN_PACKAGE_NAME slurm-plugin-cairn)
 set(CPACK_RPM_PLUGIN_PACKAGE_REQUIRES "cairn = ${_same}")
 set(CPACK_RPM_PLUGIN_PACKAGE_CONFLICTS "slurm < ${_major}.${_minor}, slurm >= ${_major}.${_next}~")
-set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/lib/pkgconfig /usr/share/man /usr/share/man/man1 /usr/share/man/man3 /usr/share/man/man5 /usr/share/man/man7
+set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/lib/pkgconfig /usr/lib/python3 /usr/lib/python3/dist-packages /usr/share/man /usr/share/man/man1 /usr/share/man/man3 /usr/share/man/man5 /usr/share/man/man7
   /usr/share/bash-completion /usr/share/bash-completion/completions /usr/share/zsh /usr/share/zsh/site-functions /usr/share/fish /usr/share/fish/vendor_completions.d)
 
 include(CPack)

@@ -1,43 +1,30 @@
-# The packages (contrib/cmake/CairnPackages.cmake), installed into an empty root: nothing of the build or of another prefix is used.
-# $CAIRN_PACKAGES is a folder with the .deb and .rpm files; contrib/test --only slurm makes them.
+# The packages (contrib/cmake/CairnPackages.cmake), the .deb files installed into an empty root: nothing of the build or of another prefix is used.
 
 readonly release_prefix=$CAIRN_PREFIX
 readonly root=$CAIRN_DEVCLUSTER/root
 CAIRN_PREFIX=$root/usr
 load helpers
+load packages
 
 setup_file() {
-  [[ -n ${CAIRN_PACKAGES:-} ]] || return 0
-  rm -rf "$root"
+  have_packages || return 0
+  as_root rm -rf "$root"
   mkdir -p "$root"/var/lib/dpkg/{info,updates} "$root/tmp"
   touch "$root"/var/lib/dpkg/{available,status}
-  # Of what they depend on, the root has nothing: the host's is used.
   dpkg --root="$root" --force-not-root --force-script-chrootless --force-depends --log=/dev/null --install "$CAIRN_PACKAGES"/*.deb
-  chmod -R a+rX "$root"
-  "$devcluster" up --prefix "$CAIRN_PREFIX"
+  use_root
 }
 
-teardown_file() {
-  [[ -n ${CAIRN_PACKAGES:-} ]] || return 0
-  "$devcluster" up --prefix "$release_prefix"
-  rm -rf "$root"
-}
-
-need_packages() { if [[ -z ${CAIRN_PACKAGES:-} ]]; then skip "CAIRN_PACKAGES names no folder"; fi; }
+teardown_file() { if have_packages; then leave_root; fi; }
 
 @test "packages: a job is preempted and resumes, with what the .deb files installed alone" {
   need_packages
-  local job options="--nx 256 --ny 256 --steps 300"
-  grep -q "^optional $root/usr/lib/.*/slurm/spank_cairn.so bin=$root/usr/bin/cairn " "$CAIRN_DEVCLUSTER/plugstack.conf.d/cairn.conf"
-  job=$(submit_heat2d --nodes=2-4 --checkpoint --checkpoint-dir=run -- $options --step-ms 100)
-  wait_for 60 heat2d_is_past 4
-  preempt_job "$job" 2
-  hurry
-  lift_hold "$job"
-  wait_for 60 job_has_ended "$job"
-  job_is "$job" COMPLETED
-  (($(heat2d_start 1 step) > 4))
-  [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
+  a_preempted_job_resumes
+}
+
+@test "packages: the system's Python finds the package without PYTHONPATH, and a session of it is saved and restored" {
+  need_packages
+  python_finds_the_package
 }
 
 @test "packages: a program is built with the headers, by pkg-config and by CMake" {
