@@ -35,4 +35,4 @@ target_link_libraries(cairn_header_check PRIVATE cairn_flags PkgConfig::LIBUV Pk
 
 add_test(NAME every_header_compiles_alone
   COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target cairn_header_check)
-set_tests_properties(every_header_compiles_alone PROPERTIES TIMEOUT 600)
+set_tests_properties(every_header_compiles_alone PROPERTIES TIMEOUT 600 COST 100)

@@ -136,8 +136,8 @@ class Toy:
                     tally.count(bad.outcome, case, str(bad))
                 except Exception as error:  # of the harness itself: never to be taken for survival
                     tally.count("stuck", case, repr(error))
-        # Of a machine's cores a container may have few, and each life has its bound.
-        with concurrent.futures.ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0)))) as pool:
+        # A life waits, most of the time; but of a machine's cores a container may have few, and each life has its bound.
+        with concurrent.futures.ThreadPoolExecutor(min(8, 3 * len(os.sched_getaffinity(0)))) as pool:
             list(pool.map(go_through, lists))
 
 

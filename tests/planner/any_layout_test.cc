@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-constexpr uint64_t kPairs = 2000;
+constexpr uint64_t kPairs = Cases(2000);
 
 LoadPlanOptions RandomOptions(Random& random) {
   LoadPlanOptions options;

@@ -196,7 +196,7 @@ class Execution {
 };
 
 TEST(ExchangePlan, BringsEveryByteOfAnyLayoutIntoAnyOtherAndReadsEachBlockOnce) {
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
+  for (uint64_t seed = 1; seed <= Cases(150); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     std::vector<ArraySpec> arrays = RandomArrays(random);

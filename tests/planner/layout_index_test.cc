@@ -14,7 +14,7 @@ namespace {
 
 // Against a look at every piece.
 TEST(LayoutIndex, NamesThePiecesOfARankAndTheHoldersOfABox) {
-  for (uint64_t seed = 1; seed <= 500; ++seed) {
+  for (uint64_t seed = 1; seed <= Cases(500); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     const std::vector<ArraySpec> arrays = RandomArrays(random);

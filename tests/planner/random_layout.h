@@ -13,6 +13,13 @@ namespace cairn {
 
 using Random = std::mt19937_64;
 
+// How many random cases a test tries: those of a sanitizer's build, which takes ten times as long, look for other faults.
+#ifdef CAIRN_SANITIZED
+constexpr uint64_t Cases(uint64_t count) { return count / 10; }
+#else
+constexpr uint64_t Cases(uint64_t count) { return count; }
+#endif
+
 int64_t Uniform(Random& random, int64_t low, int64_t high);  // both included
 
 Box RandomBox(Random& random, const Dims& shape);  // inside; may be empty
