@@ -251,6 +251,11 @@ void Boundary::OnLeaderGone(const std::string& why) {
   Carry(member_.OnLeaderGone(why), lock);
 }
 
+bool Boundary::finished() {
+  const Lock lock(mutex_);
+  return closed_ && closed_->ok();
+}
+
 void Boundary::Hurry() {
   const Lock lock(mutex_);
   if (saver_) saver_->Hurry();

@@ -73,8 +73,9 @@ class Boundary {
   void OnMessage(agreement::ToMember message);
   void OnTrigger(Trigger reason, Nanoseconds time_left, const std::string& tag);
   void OnLeaderGone(const std::string& why);
-  void Hurry();   // this drain and all later ones
-  void Sample();  // twice a second: the step period, and the drain's progress for the leader
+  bool finished();  // the run has come to its end: nothing is left to do in this life
+  void Hurry();     // this drain and all later ones
+  void Sample();    // twice a second: the step period, and the drain's progress for the leader
   agreement::Progress progress() const { return {count_.load(std::memory_order_seq_cst), period_}; }
 
   // The process leaves; any thread but the worker. Waits, bounded, for what is staged to be durable, then cancels what is still being written.

@@ -70,7 +70,7 @@ Status Session::Connect() {
     options.rendezvous = boot_.rendezvous;
     FabricCallbacks callbacks;
     callbacks.on_ready = [this, ready](Status status) {
-      if (status.ok() && coordinator_) coordinator_->LeadOpen();
+      OnReady(status);
       ready->set_value(std::move(status));
     };
     callbacks.on_message = [this](int from, uint16_t type, std::string payload) {
@@ -96,11 +96,7 @@ Status Session::Connect() {
                                         Coordinator::Links{loop_.get(), fabric_.get(), log_.get(), &mailbox_,
                                                            trigger, [this] { return boundary_.progress(); }});
     }
-    const auto on_signal = [this](int signo, bool from_slurm) {
-      if (signo == SIGINT && boot_.settings.signal != SIGINT) return OnInterrupt();
-      if (leaving_) return;
-      (void)fabric_->SendToLeader(SignalSeen::kType, EncodeSessionMessage(SignalSeen{signo, from_slurm}));
-    };
+    const auto on_signal = [this](int signo, bool from_slurm) { OnSignal({signo, from_slurm}); };
     signals_ = std::make_unique<Signals>(loop_.get(), log_.get(), boot_.settings.signal, on_signal);
     sampler_ = std::make_unique<Timer>(loop_.get(), [this] { boundary_.Sample(); });
     sampler_->Every(milliseconds(500));
@@ -255,6 +251,7 @@ void Session::OnMessage(int from, uint16_t type, std::string payload) {
     case kOrderMessage:
       if (const auto order = DecodeSessionMessage<Order>(payload); order.ok()) {
         if (order->kind == Order::kProceed) boundary_.SetCount(order->step);
+        stopped_ |= order->kind == Order::kStop;
         if (order->kind == Order::kAbandon) return restore_.AbandonRound(order->round);
       }
       return mailbox_.Put({from, type, std::move(payload)});
@@ -271,8 +268,36 @@ void Session::OnPeer(int rank, PeerState state, const std::string& why) {
     mailbox_.Break({Code::kUnavailable, line});
     restore_.EndTransfers({Code::kUnavailable, line});
   }
-  if (ends && rank == 0) boundary_.OnLeaderGone(line);
+  if (ends && rank == 0) OnLeaderGone(state, line);
   if (coordinator_) coordinator_->OnPeer(rank, state, why);
+}
+
+// Nobody is left who could learn why the job ends and have it saved: SIGTERM has its own effect again, also one that waits for its answer. Under
+// `cairn run` a leader that is lost ends the life, as any rank does.
+void Session::OnLeaderGone(PeerState state, const std::string& line) {
+  const bool over = leaving_ || stopped_ || boundary_.finished();
+  boundary_.OnLeaderGone(line);
+  if (over) return;
+  const bool lost = state == PeerState::kGone;
+  if (lost && boot_.rank == 1) log_->Warn(line, "; this life makes no more saves");  // once for all ranks
+  if (unanswered_ || (lost && boot_.supervised)) Abandon([this] { signals_->Terminate(); });
+}
+
+void Session::OnReady(const Status& status) {
+  if (status.ok() && coordinator_) coordinator_->LeadOpen();
+  if (!unanswered_) return;
+  if (!status.ok()) return signals_->Terminate();
+  OnSignal(*unanswered_);
+}
+
+void Session::OnSignal(const SignalSeen& signal) {
+  if (signal.signo == SIGINT && boot_.settings.signal != SIGINT) return OnInterrupt();
+  if (leaving_) return;
+  if (signal.signo == SIGTERM) unanswered_ = signal;
+  (void)fabric_->SendToLeader(SignalSeen::kType, EncodeSessionMessage(signal));
+  const PeerState leader = fabric_->peer_state(0);
+  if (unanswered_ && (leader == PeerState::kGone || leader == PeerState::kLeft))
+    Abandon([this] { signals_->Terminate(); });
 }
 
 // Ctrl-C waits for nothing but the line of the journal that tells the next life how this one ended.
@@ -284,6 +309,7 @@ void Session::OnInterrupt() {
 void Session::OnLeave(const LeaveOrder& order) {
   switch (order.kind) {
     case LeaveOrder::kStay:
+      unanswered_.reset();
       return signals_->RunOwnHandler();
     case LeaveOrder::kTerminate:
       return Abandon([this] { signals_->Terminate(); });

@@ -98,6 +98,9 @@ class Session {
 
   void OnMessage(int from, uint16_t type, std::string payload);  // loop
   void OnPeer(int rank, PeerState state, const std::string& why);
+  void OnLeaderGone(PeerState state, const std::string& line);
+  void OnReady(const Status& status);
+  void OnSignal(const SignalSeen& signal);
   void OnInterrupt();
   void OnLeave(const LeaveOrder& order);
   void SendToLeader(uint16_t type, std::string payload);  // any thread
@@ -127,6 +130,8 @@ class Session {
 
   // Loop thread.
   bool leaving_ = false, departed_ = false;
+  bool stopped_ = false;                  // the restore has failed: the program ends by itself
+  std::optional<SignalSeen> unanswered_;  // a SIGTERM of which the leader has not said what follows
   std::vector<std::function<void()>> on_departed_;
 
   std::unique_ptr<Loop> loop_;

@@ -551,6 +551,66 @@ TEST_F(SaveRestore, ATermOfUnknownCauseSavesAndThenEndsEveryRankByTheSignal) {
   EXPECT_EQ(Committed(dir_).front().manifest.trigger, "preempt");
 }
 
+// Ranks 2 and 3 are on a node of their own: they learn it from rank 2's connection.
+TEST_F(SaveRestore, SigtermEndsTheOthersAtOnceWhenTheLeaderIsGone) {
+#ifndef CAIRN_PRELOAD
+  GTEST_SKIP() << "signals come by way of the shim, which a sanitizer's runtime does not let be first";
+#endif
+  Step step({.ranks = 4,
+             .dir = dir_,
+             .args = With(kEndless, {"--hold-at", "20", "--hold-file", tmp_.path() + "/go"})});
+  for (int r = 0; r < 4; ++r) {
+    ASSERT_TRUE(WaitFor([&] { return !step.rank(r).Line("resumed").empty(); })) << step.Log();
+  }
+  step.Kill(0, SIGSTOP);  // of which nobody knows yet
+  step.Kill(2, SIGTERM);
+  step.Kill(0, SIGKILL);
+  ASSERT_TRUE(WaitFor([&] { return step.Reap(), step.rank(2).ended; })) << step.Log();
+  ASSERT_TRUE(WaitFor([&] { return step.rank(1).Err().find("rank 0 is gone") != std::string::npos; }))
+      << step.Log();
+  EXPECT_FALSE(step.Reap());  // nobody has told these to end
+  step.Kill(1, SIGTERM);
+  step.Kill(3, SIGTERM);
+  ASSERT_TRUE(step.Join()) << step.Log();
+  for (const int r : {1, 2, 3}) EXPECT_EQ(step.rank(r).exit_code(), 128 + SIGTERM) << step.Log();
+  EXPECT_THAT(step.EndHost(), HasSubstr("run the same command again with --checkpoint-dir=" + dir_ + "\n"));
+}
+
+TEST_F(SaveRestore, UnderCairnRunALostLeaderEndsTheOthersWithoutAnySignal) {
+#ifndef CAIRN_PRELOAD
+  GTEST_SKIP() << "signals come by way of the shim, which a sanitizer's runtime does not let be first";
+#endif
+  Step step({.ranks = 4, .dir = dir_, .args = kEndless, .env = {{"SLURM_CAIRN_LIFE", "run.0"}}});
+  ASSERT_TRUE(WaitFor([&] { return !step.rank(3).Line("resumed").empty(); })) << step.Log();
+  step.Kill(0, SIGKILL);
+  ASSERT_TRUE(step.Join()) << step.Log();
+  for (const int r : {1, 2, 3}) EXPECT_EQ(step.rank(r).exit_code(), 128 + SIGTERM) << step.Log();
+}
+
+// Whether SIGINT has a handler: in a member it has.
+bool IsMember(const Process& process) {
+  const std::string status = ReadFile("/proc/" + std::to_string(process.pid) + "/status");
+  const size_t caught = status.find("SigCgt:");
+  return caught != std::string::npos && (std::stoull(status.substr(caught + 7), nullptr, 16) & 2) != 0;
+}
+
+TEST_F(SaveRestore, ASigtermThatComesWhileOtherRanksAreAwaitedIsAnsweredOnceTheyAreThere) {
+#ifndef CAIRN_PRELOAD
+  GTEST_SKIP() << "signals come by way of the shim, which a sanitizer's runtime does not let be first";
+#endif
+  const FakeScontrol scontrol(kRunning);
+  const std::string go = tmp_.path() + "/go";
+  const std::string late = "if ((SLURM_PROCID == 1)); then until [[ -e " + go +
+                           " ]]; do sleep 0.05; done; fi; exec " CAIRN_TOY " --steps 1000000 --step-us 2000";
+  Step step({.ranks = 2, .dir = dir_, .program = {"/bin/bash", "-c", late}});
+  ASSERT_TRUE(WaitFor([&] { return IsMember(step.rank(0)); })) << step.Log();
+  step.Kill(0, SIGTERM);
+  std::ofstream(go).put('\n');
+  ASSERT_TRUE(step.Join()) << step.Log();
+  for (const int r : {0, 1}) EXPECT_EQ(step.rank(r).exit_code(), 128 + SIGTERM) << step.Log();
+  EXPECT_THAT(step.rank(0).Err(), HasSubstr("SIGTERM of unknown cause"));
+}
+
 TEST_F(SaveRestore, CtrlCEndsEveryRankByTheSignalAndTheJournalSaysSo) {
 #ifndef CAIRN_PRELOAD
   GTEST_SKIP() << "signals come by way of the shim, which a sanitizer's runtime does not let be first";

@@ -56,6 +56,25 @@ readonly endless='--nx 96 --ny 64 --steps 100000 --step-ms 20'
   wait_for 60 grep -q "^life=0 start step=$saved nodes=" "$T/heat2d.log"
 }
 
+begins() { (($(grep -cs ' start step=' "$T/$1.log") > $2)); }
+
+@test "the ranks of a job whose leader is killed do not wait for SIGKILL: srun -K1 ends, and cairn run begins the next life" {
+  local plain elastic start
+  plain=$(submit plain --nodes=2 <<<$'#!/bin/bash\n'"srun -K1 --mpi=pmix --checkpoint --checkpoint-dir=plain $heat2d --log plain.log $endless")
+  elastic=$(submit elastic --nodes=2 <<<$'#!/bin/bash\n'"cairn run -- srun --mpi=pmix --checkpoint=5steps --checkpoint-dir=run $heat2d --log elastic.log $endless")
+  wait_for 60 begins plain 0
+  wait_for 60 has_committed "$T/run"
+  start=${EPOCHREALTIME/./}
+  as_root kill -KILL "$(task_pid "$plain" 0)"
+  as_root kill -KILL "$(task_pid "$elastic" 0)"
+  wait_for $promptly begins elastic 1
+  echo "cairn run: another life after $(((${EPOCHREALTIME/./} - start) / 1000)) ms" >&3
+  wait_for $promptly job_has_ended "$plain"
+  grep -q '^cairn: .*rank 0 is gone: .*; this life makes no more saves' "$T/plain.out"
+  grep -q '^cairn: the ranks are gone without a goodbye. To resume, ' "$T/plain.out"
+  grep -qP ' start step=[1-9]' "$T/elastic.log"
+}
+
 step_runs() { [[ $(squeue --noheader --steps --job="$1" --format=%j) == *sleep* ]]; }
 
 @test "9: a program that opens no session is said to be NOT PROTECTED, and is cancelled as fast as without Cairn" {
