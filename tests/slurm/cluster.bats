@@ -17,6 +17,16 @@ load helpers
   [[ $output == *"problem  nodes             partition nowhere has none"* ]]
 }
 
+@test "a daemon of the cluster keeps no descriptor of whoever started it" {
+  local pid
+  pid=$(cat "$CAIRN_DEVCLUSTER/run/munged.pid")
+  as_root kill "$pid"
+  wait_for 60 test ! -e "/proc/$pid"
+  "$devcluster" up 9>"$BATS_TEST_TMPDIR/callers"
+  run -0 as_root ls -l "/proc/$(cat "$CAIRN_DEVCLUSTER/run/munged.pid")/fd"
+  [[ $output == *munged.log* && $output != *"$BATS_TEST_TMPDIR"* ]]
+}
+
 @test "heat2d gives one hash on any number of ranks, and another after one step more" {
   local reference placement
   reference=$(undisturbed_hash --nx 101 --ny 67 --steps 50)
