@@ -26,6 +26,7 @@ teardown() {
     printf '%s\n' '==> what the last command said <==' "${output:-}"
     tail -n 40 "$T"/*.out "$T"/*.log 2>/dev/null
     squeue
+    revive_nodes
   fi
   cancel_all_jobs || status=1
   if ! wait_for 60 no_local_images; then
@@ -42,6 +43,15 @@ cancel_all_jobs() {
   squeue --noheader --format=%A | as_root xargs --no-run-if-empty scancel
   wait_for 60 cluster_is_idle
   grep -oP " \K$T/\S+(?= )" /proc/self/mounts | as_root xargs --no-run-if-empty umount
+}
+
+# revive_nodes: whatever nodes are down, by the test's own hand, are up again when it returns.
+revive_nodes() {
+  local node
+  for node in $(sinfo --noheader --partition=low --Node --states=down --format=%N); do
+    as_root scontrol update NodeName="$node" State=RESUME
+  done
+  "$devcluster" up
 }
 
 # as_other_user COMMAND …: as a user who has nothing to do with the jobs.
