@@ -58,6 +58,10 @@ Diagnosis Examine(const std::string& dir) {
     append(CheckPlugin(slurm, stack, plugin));
   }
   append(CheckLibraries(LibraryDirectory(plugin)));
+  append(CheckContainer("", [](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  }));
   append(CheckDirectory(dir));
   append(CheckMemory(""));
   return {HostName(), FindFacts(plugin), std::move(checks)};
@@ -120,8 +124,10 @@ void AddDoctor(CLI::App* app, Invocation* invocation) {
       "Look for what would keep jobs from being saved and resumed, and say what to do: the plugin and its\n"
       "fit to the running Slurm, the libraries, whether the directory can do what a save needs, shared\n"
       "memory, the memory limit, and Slurm's settings about preemption and requeue. Exits 1 when it found\n"
-      "a problem. On a compute node (`srun cairn doctor`) it looks at that node; with --site, from a login\n"
-      "node, at all nodes that have CPUs to spare, and at what differs between them and this host.",
+      "a problem. On a compute node (`srun cairn doctor`) it looks at that node, in a container at what "
+      "this\n"
+      "lacks; with --site, from a login node, at all nodes that have CPUs to spare, and at what differs\n"
+      "between them and this host.",
       "cairn doctor /scratch/me", [=] { return Doctor(*wish, invocation->json); });
   doctor
       ->add_option("DIR", wish->dir,

@@ -5,6 +5,7 @@
 #ifndef CAIRN_RUNTIME_COMMAND_DOCTOR_H_
 #define CAIRN_RUNTIME_COMMAND_DOCTOR_H_
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -71,8 +72,13 @@ std::vector<Check> CheckLibraries(const std::string& libdir);
 // Tries everything that a save does in `dir`, or in its nearest parent that exists.
 std::vector<Check> CheckDirectory(const std::string& dir);
 
-// /dev/shm, who empties it, and the memory limit of this process. `root` stands before each path; "" = the
-// machine's own.
+// Below, `root` stands before each path; "" = the machine's own.
+
+// Whether this is the node's own root and network, and whether what srun names to its tasks is in it. `get` gives a variable of the environment.
+using GetVariable = std::function<std::optional<std::string>(const std::string& name)>;
+std::vector<Check> CheckContainer(const std::string& root, const GetVariable& get);
+
+// /dev/shm, who empties it, and the memory limit of this process.
 std::vector<Check> CheckMemory(const std::string& root);
 
 }  // namespace cairn

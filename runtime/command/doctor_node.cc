@@ -76,12 +76,18 @@ Check CheckSharedMemory(const std::string& root) {
     check.finding = Finding::kWarning;
     check.text += ", is no memory file system";
     check.remedy = "staging there is as slow as its disk: use --checkpoint-local=none";
-  } else if (total != 0 && total <= kTinyShm) {
+    return check;
+  }
+  if (IsPrivateMount("/dev/shm", root)) {
+    check.finding = Finding::kWarning;
+    check.text += ", private to this job or container: images there vanish with it";
+    check.remedy =
+        "in a container mount the node's /dev/shm, or a save that is not durable yet is lost with its rank";
+  }
+  if (total != 0 && total <= kTinyShm) {
     check.finding = Finding::kWarning;
     check.text += " (a container's default)";
     check.remedy = "enlarge it (--shm-size), or use --checkpoint-local=none";
-  } else if (IsPrivateMount(shm)) {
-    check.text += ", private to this job: images there vanish with it";
   }
   return check;
 }

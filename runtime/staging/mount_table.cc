@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-std::string ReadText(const char* path) {
+std::string ReadText(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -37,9 +37,9 @@ std::optional<std::string> MountDevice(std::string_view mountinfo, std::string_v
   return device;
 }
 
-bool IsPrivateMount(const std::string& path) {
-  const auto ours = MountDevice(ReadText("/proc/self/mountinfo"), path);
-  const auto nodes = MountDevice(ReadText("/proc/1/mountinfo"), path);
+bool IsPrivateMount(const std::string& path, const std::string& root) {
+  const auto ours = MountDevice(ReadText(root + "/proc/self/mountinfo"), path);
+  const auto nodes = MountDevice(ReadText(root + "/proc/1/mountinfo"), path);
   return ours && nodes && *ours != *nodes;
 }
 

@@ -12,8 +12,8 @@ namespace cairn {
 std::optional<std::string> MountDevice(std::string_view mountinfo, std::string_view path);
 
 // Whether the node's own processes (pid 1) see another file system at `path` than we do: then it was made for this job, and goes with it.
-// False where that cannot be told.
-bool IsPrivateMount(const std::string& path);
+// False where that cannot be told. The mount tables are looked for below `root`; "" = the machine's own.
+bool IsPrivateMount(const std::string& path, const std::string& root = "");
 
 }  // namespace cairn
 

@@ -51,4 +51,7 @@ in_container() { as_user env PYTHONPATH="$T/image" "$@"; }
   [[ $output == *"cairn: saved step 50 (request)"* ]]
   run -0 in_container env MOUNT="$CAIRN_PREFIX" srun --checkpoint --checkpoint-dir=run ./inside python3 sum.py
   [[ $output == *$'from 50\nsum 5050'* && $output != *"cannot be preloaded"* ]]
+
+  run in_container env MOUNT="$CAIRN_PREFIX" srun --checkpoint --checkpoint-dir=run ./inside cairn doctor .
+  [[ $output =~ container\ +a\ root\ of\ its\ own && $output =~ hand-over\ +the\ libraries && $output =~ network\ +the\ node ]]
 }

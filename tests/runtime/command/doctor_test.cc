@@ -17,6 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 using Json = nlohmann::json;
 using Environment = std::map<std::string, std::string>;
 namespace fs = std::filesystem;
@@ -217,6 +218,87 @@ TEST(CairnDoctor, WarnsOfLogindOnlyWhereItRuns) {
   EXPECT_EQ(CheckMemory(root)[1].finding, Finding::kGood);
 }
 
+// --- in a container
+
+// The mounts and sockets of the node (its first process) and of a program, below a root of our own.
+constexpr char kNodeMounts[] =
+    "27 1 259:1 / / rw - ext4 /dev/nvme0n1p1 rw\n31 27 0:26 / /dev/shm rw - tmpfs tmpfs rw\n";
+constexpr char kNodeSockets[] =
+    "Num       RefCount Protocol Flags    Type St Inode Path\n"
+    "0000000000000000: 00000002 00000000 00010000 0001 01 4711 /run/munge/munge.socket.2\n";
+
+std::string FakeNode(const std::string& mounts, const std::string& sockets) {
+  const std::string root = NewFolder();
+  WriteText(root + "/proc/1/mountinfo", kNodeMounts);
+  WriteText(root + "/proc/1/net/unix", kNodeSockets);
+  WriteText(root + "/proc/self/mountinfo", mounts);
+  WriteText(root + "/proc/self/net/unix", sockets);
+  return root;
+}
+
+GetVariable HandOver(const std::string& prefix) {
+  return [prefix](const std::string& name) -> std::optional<std::string> {
+    if (name == "LD_PRELOAD") return "/usr/lib/libother.so:" + prefix + "/lib/cairn/libcairn_preload.so";
+    if (name == "SLURM_CAIRN_LIB") return prefix + "/lib/libcairn.so";
+    return std::nullopt;
+  };
+}
+
+std::optional<std::string> NoVariable(const std::string&) { return std::nullopt; }
+
+const Check* Find(const std::vector<Check>& checks, const std::string& what) {
+  const auto it = std::find_if(checks.begin(), checks.end(), [&](const Check& c) { return c.what == what; });
+  return it == checks.end() ? nullptr : &*it;
+}
+
+TEST(CairnDoctor, SeesThatAProgramIsInNoContainer) {
+  const std::vector<Check> checks = CheckContainer(FakeNode(kNodeMounts, kNodeSockets), NoVariable);
+  EXPECT_EQ(Find(checks, "container")->text, "none: the root is the node's");
+  EXPECT_EQ(Find(checks, "network")->text, "the node's");
+  EXPECT_EQ(Find(checks, "network")->finding, Finding::kGood);
+  EXPECT_EQ(checks.size(), 2U);
+}
+
+TEST(CairnDoctor, SeesARootThatIsNotTheNodes) {
+  const char* const kRoots[] = {
+      "40 1 0:57 / / rw - overlay overlay rw\n", "41 1 259:1 /images/debian / rw - ext4 /dev/nvme0n1p1 rw\n",
+      "42 1 0:5 / /proc rw - proc proc rw\n"};  // of chroot: nothing is mounted at /
+  for (const char* mounts : kRoots)
+    EXPECT_THAT(Find(CheckContainer(FakeNode(mounts, kNodeSockets), NoVariable), "container")->text,
+                HasSubstr("a root of its own"));
+}
+
+TEST(CairnDoctor, NamesTheLibraryThatIsNotMountedIntoAContainer) {
+  const std::string root = FakeNode(kNodeMounts, kNodeSockets);
+  WriteText(root + "/opt/cairn/lib/cairn/libcairn_preload.so", "");
+  const Check half = *Find(CheckContainer(root, HandOver("/opt/cairn")), "hand-over");
+  EXPECT_EQ(half.finding, Finding::kProblem);
+  EXPECT_EQ(half.text, "/opt/cairn/lib/libcairn.so, which srun names, is not here");
+  WriteText(root + "/opt/cairn/lib/libcairn.so", "");
+  EXPECT_EQ(Find(CheckContainer(root, HandOver("/opt/cairn")), "hand-over")->finding, Finding::kGood);
+  EXPECT_EQ(Find(CheckContainer(root, HandOver("/elsewhere")), "hand-over")->text,
+            "/elsewhere/lib/cairn/libcairn_preload.so, which srun names, is not here");
+}
+
+TEST(CairnDoctor, FindsANetworkInWhichNoRankIsReached) {
+  const std::string own = Replaced(kNodeSockets, "4711", "4712");
+  EXPECT_EQ(Find(CheckContainer(FakeNode(kNodeMounts, own), NoVariable), "network")->finding,
+            Finding::kProblem);
+}
+
+TEST(CairnDoctor, WarnsOfASharedMemoryThatIsNotTheNodes) {
+  const auto check = [](const std::string& mounts) {
+    const std::string root = FakeNode(mounts, kNodeSockets);
+    fs::create_directories(root + "/dev");
+    fs::create_symlink("/dev/shm", root + "/dev/shm");  // a memory file system
+    return CheckMemory(root)[0];
+  };
+  const Check own = check(Replaced(kNodeMounts, "0:26", "0:63"));
+  EXPECT_EQ(own.finding, Finding::kWarning);
+  EXPECT_THAT(own.text, HasSubstr("private to this job or container"));
+  EXPECT_THAT(check(kNodeMounts).text, Not(HasSubstr("private")));
+}
+
 // --- --site
 
 TEST(CairnDoctorSite, AsksEachFreeNodeOnceInThePartitionOfTheLowestTier) {
@@ -257,11 +339,6 @@ Diagnosis HostOf(const std::string& name, std::vector<Check> checks = {}) {
            {"locked_memory", "unlimited"},
            {"shared_memory", "64.0 GB"}},
           std::move(checks)};
-}
-
-const Check* Find(const std::vector<Check>& checks, const std::string& what) {
-  const auto it = std::find_if(checks.begin(), checks.end(), [&](const Check& c) { return c.what == what; });
-  return it == checks.end() ? nullptr : &*it;
 }
 
 TEST(CairnDoctorSite, NamesTheHostsThatDifferTheFewestFirst) {
