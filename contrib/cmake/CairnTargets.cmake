@@ -23,6 +23,24 @@ function(cairn_add_part name)
   target_link_libraries(${name} PUBLIC cairn_flags ${ARG_LIBS})
 endfunction()
 
+# cairn_add_backend(<name> SOURCES … INCLUDES …): a library that libcairn.so loads where a program needs it, and that is built with the headers of another
+# one, which it finds at run time: it links nothing but libc. What it shows is in the folder's exports.map.
+function(cairn_add_backend name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;INCLUDES" ${ARGN})
+  set(exports ${CMAKE_CURRENT_SOURCE_DIR}/exports.map)
+  add_library(${name} SHARED ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE cairn_flags ${CMAKE_DL_LIBS})
+  target_include_directories(${name} SYSTEM PRIVATE ${ARG_INCLUDES})
+  target_link_options(${name} PRIVATE -Wl,--version-script=${exports})
+  if(NOT CAIRN_SANITIZE)  # clang has its sanitizers' functions in the program alone
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,-z,defs)
+  endif()
+  # Beside libcairn.so as it is when it is installed.
+  set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/runtime/cairn LINK_DEPENDS ${exports})
+  add_dependencies(installed ${name})
+  install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/cairn COMPONENT runtime)
+endfunction()
+
 # cairn_add_test(<name> SOURCES … LIBS …): a GoogleTest program, one ctest entry for each test in it.
 function(cairn_add_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
