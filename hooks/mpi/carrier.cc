@@ -1,9 +1,9 @@
 // The carrier over MPI: cairn_carrier.h, on a communicator of Cairn's own, so that no message and no collective of the program's is met.
 //
-//   1. connect: MPI_Comm_idup of MPI_COMM_WORLD, whose ranks the members are, in the same order (open has looked).
-//   2. Messages are MPI_Isend and MPI_Irecv with one tag: MPI keeps their order.
-//   3. disconnect: MPI_Comm_free, before the program can call MPI_Finalize. A communicator on which something was given up is left as it is.
-// Errors on the communicator are returned; the program's error handler stays the program's.
+//   1. connect: MPI_Comm_idup of MPI_COMM_WORLD, whose ranks the members are, in the same order (open has looked). Until it is over, or given up,
+//      errors on MPI_COMM_WORLD are returned; then they go to the program's error handler again.
+//   2. Messages are MPI_Isend and MPI_Irecv with one tag: MPI keeps their order. Errors are returned.
+//   3. disconnect: MPI_Comm_free, before the program can call MPI_Finalize. All ranks do so, or the communicator stays as it is until MPI ends.
 #include <exception>
 #include <limits>
 #include <map>
@@ -17,12 +17,11 @@ namespace {
 
 using cairn::mpi::Mpi;
 
-enum class Kind { kConnect, kAgree, kSend, kReceive };
+enum class Kind { kConnect, kSend, kReceive };
 
 struct Operation {
   Kind kind;
   MPI_Request request{};
-  int mine = 0;  // kAgree
 };
 
 // All of the program's one thread.
@@ -30,7 +29,7 @@ Mpi mpi;
 auto& operations = *new std::map<int64_t, std::unique_ptr<Operation>>;  // by ticket
 int64_t tickets = 0;
 MPI_Comm comm;
-bool connected = false;
+MPI_Errhandler program_handler;  // of MPI_COMM_WORLD, while a connect is under way
 
 std::string& LastError() {
   static auto& text = *new std::string;
@@ -54,7 +53,7 @@ auto Guarded(Body body) -> decltype(body()) {
 
 const char* CarrierLastError() { return LastError().c_str(); }
 
-int Open(void* library, int rank, int world_size) {
+int Open(void* library, int rank, int world_size, int trusted) {
   return Guarded([&] {
     if (const std::string why = mpi.Load(library); !why.empty()) return Fail(why);
     int initialized = 0, finalized = 0, level = 0, main = 0, own_rank = 0, size = 0;
@@ -66,6 +65,12 @@ int Open(void* library, int rank, int world_size) {
     mpi.MPI_Is_thread_main(&main);
     if (level < MPI_THREAD_SERIALIZED && main == 0)
       return Fail("cairn_restore is called by a thread that the program's level of MPI threads keeps out");
+    if (level >= MPI_THREAD_SERIALIZED && trusted == 0) {
+      return Fail(std::string("the program has ") +
+                  (level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED" : "MPI_THREAD_MULTIPLE") +
+                  ", so other threads of it may be in MPI during cairn_restore; --checkpoint-exchange=mpi "
+                  "says that none is");
+    }
     mpi.MPI_Comm_rank(mpi.world, &own_rank);
     mpi.MPI_Comm_size(mpi.world, &size);
     if (own_rank != rank || size != world_size) {
@@ -91,15 +96,19 @@ int64_t Begin(Kind kind, Start start) {
   });
 }
 
-int64_t Connect() {
-  return Begin(Kind::kConnect,
-               [](Operation& operation) { return mpi.MPI_Comm_idup(mpi.world, &comm, &operation.request); });
+void GiveBackErrorHandler() {
+  mpi.MPI_Comm_set_errhandler(mpi.world, program_handler);
+  mpi.MPI_Errhandler_free(&program_handler);  // what MPI_Comm_get_errhandler has counted
 }
 
-int64_t Agree(int yes, int* all) {
-  return Begin(Kind::kAgree, [&](Operation& operation) {
-    operation.mine = yes;
-    return mpi.MPI_Iallreduce(&operation.mine, all, 1, mpi.integer, mpi.least, comm, &operation.request);
+int64_t Connect() {
+  return Begin(Kind::kConnect, [](Operation& operation) {
+    if (const int error = mpi.MPI_Comm_get_errhandler(mpi.world, &program_handler); error != MPI_SUCCESS)
+      return error;
+    mpi.MPI_Comm_set_errhandler(mpi.world, mpi.errors_return);
+    const int error = mpi.MPI_Comm_idup(mpi.world, &comm, &operation.request);
+    if (error != MPI_SUCCESS) GiveBackErrorHandler();
+    return error;
   });
 }
 
@@ -125,7 +134,10 @@ int Test(int64_t ticket, size_t* bytes) {
     if (it == operations.end()) return Fail("an unknown ticket");
     int over = 0, count = 0;
     MPI_Status status;
-    if (const int error = mpi.MPI_Test(&it->second->request, &over, &status); error != MPI_SUCCESS) {
+    const bool connecting = it->second->kind == Kind::kConnect;
+    const int error = mpi.MPI_Test(&it->second->request, &over, &status);
+    if (connecting && (error != MPI_SUCCESS || over != 0)) GiveBackErrorHandler();
+    if (error != MPI_SUCCESS) {
       operations.erase(it);
       return Fail(mpi.Text(error));
     }
@@ -134,10 +146,7 @@ int Test(int64_t ticket, size_t* bytes) {
       mpi.MPI_Get_count(&status, mpi.byte, &count);
       *bytes = static_cast<size_t>(count);
     }
-    if (it->second->kind == Kind::kConnect) {
-      connected = true;
-      mpi.MPI_Comm_set_errhandler(comm, mpi.errors_return);
-    }
+    if (connecting) mpi.MPI_Comm_set_errhandler(comm, mpi.errors_return);
     operations.erase(it);
     return 1;
   });
@@ -146,7 +155,12 @@ int Test(int64_t ticket, size_t* bytes) {
 int Drop(int64_t ticket) {
   return Guarded([&] {
     const auto it = operations.find(ticket);
-    if (it == operations.end() || it->second->kind != Kind::kReceive) return Fail("no receive");
+    if (it == operations.end() || it->second->kind == Kind::kSend)
+      return Fail("nothing that can be given up");
+    if (it->second->kind == Kind::kConnect) {
+      GiveBackErrorHandler();
+      return Fail("other ranks may still come");
+    }
     int over = 0;
     MPI_Status status;
     // What has not met its message is gone at once. One that has is waited for by nobody: its sender may be dead.
@@ -158,14 +172,10 @@ int Drop(int64_t ticket) {
   });
 }
 
-void Disconnect() {
-  if (!connected || !operations.empty()) return;
-  mpi.MPI_Comm_free(&comm);
-  connected = false;
-}
+void Disconnect() { mpi.MPI_Comm_free(&comm); }
 
 constexpr cairn_carrier_v1 kCarrier = {
-    1, CarrierLastError, cairn::mpi::kFamily, Open, Connect, Agree, Send, Receive, Test, Drop, Disconnect};
+    1, CarrierLastError, cairn::mpi::kFamily, Open, Connect, Send, Receive, Test, Drop, Disconnect};
 
 }  // namespace
 

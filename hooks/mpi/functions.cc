@@ -43,14 +43,10 @@ std::string Mpi::Load(void* library) {
 #ifdef OPEN_MPI
   world = static_cast<MPI_Comm>(find("ompi_mpi_comm_world"));
   byte = static_cast<MPI_Datatype>(find("ompi_mpi_byte"));
-  integer = static_cast<MPI_Datatype>(find("ompi_mpi_int"));
-  least = static_cast<MPI_Op>(find("ompi_mpi_op_min"));
   errors_return = static_cast<MPI_Errhandler>(find("ompi_mpi_errors_return"));
 #else
   world = MPI_COMM_WORLD;
   byte = MPI_BYTE;
-  integer = MPI_INT;
-  least = MPI_MIN;
   errors_return = MPI_ERRORS_RETURN;
 #endif
   return missing == nullptr ? "" : "the program's MPI (" + version + ") lacks " + missing;

@@ -21,9 +21,10 @@ namespace cairn::mpi {
   X(MPI_Comm_size)             \
   X(MPI_Comm_rank)             \
   X(MPI_Comm_idup)             \
+  X(MPI_Comm_get_errhandler)   \
   X(MPI_Comm_set_errhandler)   \
+  X(MPI_Errhandler_free)       \
   X(MPI_Comm_free)             \
-  X(MPI_Iallreduce)            \
   X(MPI_Isend)                 \
   X(MPI_Irecv)                 \
   X(MPI_Test)                  \
@@ -42,8 +43,7 @@ struct Mpi {
   CAIRN_MPI_FUNCTIONS(X)
 #undef X
   MPI_Comm world;
-  MPI_Datatype byte, integer;
-  MPI_Op least;
+  MPI_Datatype byte;
   MPI_Errhandler errors_return;
 
   // Finds them by dlsym in `library`. "": done; else why that MPI will not do.

@@ -28,13 +28,11 @@ void KeepForGood(std::shared_ptr<void> memory) {
 }
 
 // Why what is under way must be given up; OK while there is hope.
-Status GiveUp(const CarriedRound::Links& links, const Patience& patience, bool failed) {
-  if (const Status gone = links.life->status(); !gone.ok()) return {Code::kUnavailable, gone.message()};
-  const std::chrono::seconds bound =
-      failed ? CarriedRound::kFailedStandstill : std::chrono::seconds(CarriedRound::kStandstill);
-  if (patience.waited() < bound) return OkStatus();
-  return {Code::kUnavailable,
-          "nothing has moved between the ranks for " + std::to_string(bound.count()) + " s"};
+Status GiveUp(const CarriedRound& round, const Patience& patience, bool failed) {
+  if (const Status gone = round.life->status(); !gone.ok()) return {Code::kUnavailable, gone.message()};
+  if (!failed || patience.waited() < CarriedRound::kFailedStandstill) return OkStatus();
+  return {Code::kUnavailable, "a rank has failed, and nothing has moved for " +
+                                  std::to_string(CarriedRound::kFailedStandstill.count()) + " s since"};
 }
 
 // Reads of one kind, one after the other.
@@ -106,21 +104,19 @@ struct Buffers {
 class Carried {
  public:
   Carried(const ExchangePlan& plan, const std::vector<SourceFile>& files,
-          const std::vector<Destination>& destinations, CarriedRound& round, const LoadOptions& options)
+          const std::vector<Destination>& destinations, const CarriedRound& round, const LoadOptions& options)
       : plan_(plan),
         files_(files),
         place_(plan, destinations, options.direct_run_bytes),
         parcels_(plan, place_),
         round_(round),
-        links_(round.links()),
         for_others_(files, options, stats_),
         own_(files, options, stats_) {}
 
   Result<LoadStats> Run() {
     const auto start = std::chrono::steady_clock::now();
     CAIRN_RETURN_IF_ERROR(Prepare());
-    CAIRN_ASSIGN_OR_RETURN(const bool all, round_.Ask(true));
-    if (!all) return Status(Code::kCancelled, "another rank cannot begin");
+    CAIRN_RETURN_IF_ERROR(round_.meet());
     Status torn;
     try {
       torn = Carry();
@@ -177,7 +173,7 @@ class Carried {
   // Not OK: what is under way cannot be waited for.
   Status Carry() {
     for (Patience patience;;) {
-      if (const Status failed = links_.round->status(); !failed.ok()) Fail(failed, false);
+      if (const Status failed = round_.round->status(); !failed.ok()) Fail(failed, false);
       bool moved = false;
       CAIRN_RETURN_IF_ERROR(Settle(&moved));
       CAIRN_RETURN_IF_ERROR(BeginReceives(&moved));
@@ -187,9 +183,10 @@ class Carried {
       if (Over()) return OkStatus();
       if (moved) {
         patience.Renew();
+        round_.moved();
         continue;
       }
-      CAIRN_RETURN_IF_ERROR(GiveUp(links_, patience, !failed_.ok()));
+      CAIRN_RETURN_IF_ERROR(GiveUp(round_, patience, !failed_.ok()));
       patience.Wait();
     }
   }
@@ -197,7 +194,7 @@ class Carried {
   void Fail(const Status& why, bool tell = true) {
     if (!failed_.ok()) return;
     failed_ = why;
-    if (tell && links_.failed) links_.failed(why);
+    if (tell) round_.failed(why);
   }
 
   bool Over() const {
@@ -216,7 +213,7 @@ class Carried {
     for (Taking& taking : buffers_->taking) {
       if (taking.receipt == nullptr) continue;
       if (taking.receive) {
-        CAIRN_ASSIGN_OR_RETURN(const std::optional<size_t> bytes, links_.carrier->Test(*taking.receive));
+        CAIRN_ASSIGN_OR_RETURN(const std::optional<size_t> bytes, round_.carrier->Test(*taking.receive));
         if (!bytes) continue;
         *moved = true;
         taking.receive.reset();
@@ -240,7 +237,7 @@ class Carried {
 
   Status SettleSends(std::vector<Carrier::Ticket>* sends, bool* moved) {
     for (size_t i = 0; i < sends->size();) {
-      CAIRN_ASSIGN_OR_RETURN(const std::optional<size_t> over, links_.carrier->Test((*sends)[i]));
+      CAIRN_ASSIGN_OR_RETURN(const std::optional<size_t> over, round_.carrier->Test((*sends)[i]));
       if (!over) {
         ++i;
         continue;
@@ -260,7 +257,7 @@ class Carried {
       if (free == buffers_->taking.end()) return OkStatus();
       CAIRN_ASSIGN_OR_RETURN(
           free->receive,
-          links_.carrier->Receive(turn.receipt->from, std::span(free->room).first(turn.receipt->bytes)));
+          round_.carrier->Receive(turn.receipt->from, std::span(free->room).first(turn.receipt->bytes)));
       free->receipt = turn.receipt;
       free->placed = free->passed_on = false;
       turn.taking = &*free;
@@ -296,7 +293,7 @@ class Carried {
               std::vector<Carrier::Ticket>* sends) {
     for (const uint32_t rank : to) {
       CAIRN_ASSIGN_OR_RETURN(const Carrier::Ticket ticket,
-                             links_.carrier->Send(rank, failed_.ok() ? parcel : parcel.first(0)));
+                             round_.carrier->Send(rank, failed_.ok() ? parcel : parcel.first(0)));
       sends->push_back(ticket);
     }
     return OkStatus();
@@ -354,7 +351,7 @@ class Carried {
   // The carrier may go on using what is under way.
   void Abandon() {
     for (Taking& taking : buffers_->taking) {
-      if (taking.receive) links_.carrier->Drop(*taking.receive);
+      if (taking.receive) round_.carrier->Drop(*taking.receive);
     }
     KeepForGood(buffers_);
   }
@@ -363,8 +360,7 @@ class Carried {
   const std::vector<SourceFile>& files_;
   Placement place_;
   const Parcels parcels_;
-  CarriedRound& round_;
-  const CarriedRound::Links& links_;
+  const CarriedRound& round_;
   LoadStats stats_;
   ReadStream for_others_, own_;
   std::optional<BlockBuffer> own_buffer_;
@@ -377,26 +373,8 @@ class Carried {
 
 }  // namespace
 
-CarriedRound::~CarriedRound() {
-  if (!asked_) static_cast<void>(Ask(false));
-}
-
-Result<bool> CarriedRound::Ask(bool can_begin) {
-  asked_ = true;
-  const auto all = std::make_shared<int>(0);
-  CAIRN_ASSIGN_OR_RETURN(const Carrier::Ticket ticket, links_.carrier->Agree(can_begin, all.get()));
-  for (Patience patience;; patience.Wait()) {
-    CAIRN_ASSIGN_OR_RETURN(const std::optional<size_t> over, links_.carrier->Test(ticket));
-    if (over) return *all == 1;
-    if (const Status why = GiveUp(links_, patience, !links_.round->status().ok()); !why.ok()) {
-      KeepForGood(all);
-      return why;
-    }
-  }
-}
-
 Result<LoadStats> ExecuteCarried(const ExchangePlan& plan, const std::vector<SourceFile>& files,
-                                 const std::vector<Destination>& destinations, CarriedRound& round,
+                                 const std::vector<Destination>& destinations, const CarriedRound& round,
                                  const LoadOptions& options) {
   return Carried(plan, files, destinations, round, options).Run();
 }

@@ -1,6 +1,6 @@
 // ExecuteCarried: carries out one rank's ExchangePlan over a Carrier, on the calling thread alone. As ExecuteExchange else.
 //
-//   1. All ranks say whether they can begin (CarriedRound). Unless all can, nothing is carried.
+//   1. Each rank makes ready all that can fail before others rely on it, then meets the others (CarriedRound::meet). Unless all come, nothing is carried.
 //   2. The *turns* of a rank are the blocks that it reads for others, and those of which it gets a parcel, by file, then block: one order for all ranks.
 //   3. Receives are begun in the order of the turns, as far ahead as there are buffers (kTaking). A buffer is free again when its parcel was copied to its
 //      place and passed on.
@@ -13,8 +13,9 @@
 // for it has received it, or has read it into a buffer that was free; and it has nothing to send before. So that hop comes to its end.
 //
 // A rank that fails goes through the rest of its turns with empty messages, and so do those that get one: they tell that somebody has failed, and
-// meet what others have begun. So nothing is under way when it returns, as long as all ranks live. Where one does not, or nothing moves for kStandstill
-// (kFailedStandstill once somebody has failed), what is under way is given up, and with it its buffers: MPI may use them for as long as it likes.
+// meet what others have begun. So nothing is under way when it returns, as long as all ranks live. Where one does not, or nothing moves here for
+// kFailedStandstill once somebody has failed, what is under way is given up, and with it its buffers: MPI may use them for as long as it likes. Nothing else is
+// measured by a clock here: whoever breaks `round` may, by what all ranks say of themselves (`moved`).
 //
 // Bytes are not hashed again behind the reader: the carrier is trusted with them, as the program trusts it with its own.
 // Memory: kReading blocks with what is packed of them, kTaking parcels, the block that it reads for itself, the sums of two files.
@@ -33,38 +34,23 @@
 
 namespace cairn {
 
-// One rank's part in one exchange. Every rank makes one, whatever becomes of its plan: who ends it without having asked has said no.
-class CarriedRound {
- public:
-  struct Links {
-    Carrier* carrier = nullptr;
-    std::shared_ptr<const Breaker> life;   // broken: some rank is no more there, or this one leaves
-    std::shared_ptr<const Breaker> round;  // broken: some rank has failed
-    // Called once, as soon as this rank has failed: the others need not wait until its turns are over.
-    std::function<void(const Status& why)> failed;
-  };
-
-  static constexpr std::chrono::minutes kStandstill{10};
+// How this rank meets the others in one exchange. The functions are called by the thread that executes it.
+struct CarriedRound {
   static constexpr std::chrono::seconds kFailedStandstill{60};
 
-  explicit CarriedRound(Links links) : links_(std::move(links)) {}
-  ~CarriedRound();  // waits for the others' word, if Ask was not called
-  CarriedRound(const CarriedRound&) = delete;
-  CarriedRound& operator=(const CarriedRound&) = delete;
-
-  // Whether all ranks can begin. Blocks.
-  Result<bool> Ask(bool can_begin);
-
-  const Links& links() const { return links_; }
-
- private:
-  const Links links_;
-  bool asked_ = false;
+  Carrier* carrier = nullptr;
+  std::shared_ptr<const Breaker> life;   // broken: some rank is no more there, or this one leaves
+  std::shared_ptr<const Breaker> round;  // broken: some rank has failed
+  // Says that this rank can begin, and waits until all have said so. Not OK: they will not.
+  std::function<Status()> meet;
+  std::function<void()> moved;  // something has moved at this rank; called often
+  // Called once, as soon as this rank has failed: the others need not wait until its turns are over.
+  std::function<void(const Status& why)> failed;
 };
 
 // Errors: as ExecuteExchange; kUnavailable too when ranks were given up. The carrier is of no use after that.
 Result<LoadStats> ExecuteCarried(const ExchangePlan& plan, const std::vector<SourceFile>& files,
-                                 const std::vector<Destination>& destinations, CarriedRound& round,
+                                 const std::vector<Destination>& destinations, const CarriedRound& round,
                                  const LoadOptions& options = {});
 
 }  // namespace cairn

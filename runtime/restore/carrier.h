@@ -22,8 +22,6 @@ class Carrier {
   // begun. A message may be shorter than the room for it.
   virtual Result<Ticket> Send(uint32_t to, std::span<const std::byte> bytes) = 0;
   virtual Result<Ticket> Receive(uint32_t from, std::span<std::byte> room) = 0;
-  // Begins, collective: *all becomes 1 if all ranks have said yes, else 0.
-  virtual Result<Ticket> Agree(bool yes, int* all) = 0;
 
   // Once it is over, how many bytes have come (of a receive, else 0), and the ticket is gone; nothing before. An error: the ticket is gone, and the carrier
   // is of no use any more.

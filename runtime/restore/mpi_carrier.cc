@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +14,6 @@ namespace cairn {
 namespace {
 
 constexpr char kLibrary[] = "libcairn_mpi.so";
-constexpr std::chrono::minutes kConnectBound{10};
 
 // Where dlsym finds the functions of the program's MPI.
 struct Found {
@@ -56,7 +54,7 @@ const cairn_carrier_v1* Calls() {
 
 }  // namespace
 
-Status OfferMpi(int rank, int world_size) {
+Status OfferMpi(int rank, int world_size, bool trusted) {
   const Found mpi = FindMpi();
   if (!mpi.there) return {Code::kNotFound, "this process has no MPI"};
   const auto initialized = reinterpret_cast<int (*)(int*)>(dlsym(mpi.library, "MPI_Initialized"));
@@ -68,23 +66,23 @@ Status OfferMpi(int rank, int world_size) {
                                     " of this version of Cairn cannot be loaded; it is built where CMake "
                                     "finds MPI, and installed with libcairn.so"};
   }
-  if (calls->open(mpi.library, rank, world_size) != 0) return {Code::kUnavailable, calls->last_error()};
+  if (calls->open(mpi.library, rank, world_size, trusted ? 1 : 0) != 0)
+    return {Code::kUnavailable, calls->last_error()};
   return OkStatus();
 }
 
-Result<std::unique_ptr<MpiCarrier>> MpiCarrier::Connect(const Breaker& breaker) {
+Result<std::unique_ptr<MpiCarrier>> MpiCarrier::Connect(const Breaker& round) {
   std::unique_ptr<MpiCarrier> carrier(new MpiCarrier(*Calls()));
   CAIRN_ASSIGN_OR_RETURN(const Ticket ticket, carrier->Began(carrier->calls_.connect()));
   for (Patience patience;; patience.Wait()) {
     CAIRN_ASSIGN_OR_RETURN(const std::optional<size_t> over, carrier->Test(ticket));
     if (over) return carrier;
-    CAIRN_RETURN_IF_ERROR(breaker.status());
-    if (patience.waited() > kConnectBound)
-      return Status(Code::kTimeout, "other ranks do not come to make a communicator");
+    if (const Status broken = round.status(); !broken.ok()) {
+      carrier->Drop(ticket);
+      return broken;
+    }
   }
 }
-
-MpiCarrier::~MpiCarrier() { calls_.disconnect(); }
 
 Result<Carrier::Ticket> MpiCarrier::Began(int64_t ticket) const {
   if (ticket < 0) return Status(Code::kUnavailable, std::string("MPI: ") + calls_.last_error());
@@ -97,10 +95,6 @@ Result<Carrier::Ticket> MpiCarrier::Send(uint32_t to, std::span<const std::byte>
 
 Result<Carrier::Ticket> MpiCarrier::Receive(uint32_t from, std::span<std::byte> room) {
   return Began(calls_.receive(static_cast<int>(from), room.data(), room.size()));
-}
-
-Result<Carrier::Ticket> MpiCarrier::Agree(bool yes, int* all) {
-  return Began(calls_.agree(yes ? 1 : 0, all));
 }
 
 Result<std::optional<size_t>> MpiCarrier::Test(Ticket ticket) {

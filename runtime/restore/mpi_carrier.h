@@ -13,18 +13,19 @@
 namespace cairn {
 
 // kNotFound: the process has no MPI, or has not initialised it. kUnavailable: why it will not do for a session in which this member is `rank` of
-// `world_size`.
-Status OfferMpi(int rank, int world_size);
+// `world_size`. `trusted`: the user vouches that no other thread of the program is in MPI meanwhile.
+Status OfferMpi(int rank, int world_size, bool trusted);
 
 class MpiCarrier : public Carrier {
  public:
-  // Collective, and only where OfferMpi was OK on all ranks. The breaker's reason; kTimeout: others do not come.
-  static Result<std::unique_ptr<MpiCarrier>> Connect(const Breaker& breaker);
-  ~MpiCarrier() override;  // frees the communicator, unless something was given up on it
+  // Collective, and only where OfferMpi was OK on all ranks: called by all or by none, since a rank that waits for the others spoils the program's
+  // own collectives when it gives up. That ends with the breaker's reason.
+  static Result<std::unique_ptr<MpiCarrier>> Connect(const Breaker& round);
+  // Frees the communicator, which is of no use then. Collective: by all, with nothing under way, or by none; the destructor does not.
+  void Free() { calls_.disconnect(); }
 
   Result<Ticket> Send(uint32_t to, std::span<const std::byte> bytes) override;
   Result<Ticket> Receive(uint32_t from, std::span<std::byte> room) override;
-  Result<Ticket> Agree(bool yes, int* all) override;
   Result<std::optional<size_t>> Test(Ticket ticket) override;
   bool Drop(Ticket ticket) override;
 

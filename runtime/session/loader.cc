@@ -187,7 +187,7 @@ Result<Index> ReadIndex(const Order& order, const Order& foreign) {
 
 Result<LoadStats> LoadShare(const Order& order, const Order& foreign, const NearCopies& near,
                             const State& state, Items& items, std::optional<PlannedLoad> planned,
-                            const ExchangeLinks& links, CarriedRound* carried) {
+                            const ExchangeLinks& links, const CarriedRound* carried) {
   CAIRN_ASSIGN_OR_RETURN(const Index index, ReadIndex(order, foreign));
   const auto rank = static_cast<uint32_t>(links.self.rank);
   CAIRN_ASSIGN_OR_RETURN(Loading loading, FindArrays(order, index.saved, state, items, planned, rank));

@@ -43,7 +43,7 @@ Result<Index> ReadIndex(const Order& order, const Order& foreign);
 // as ExecuteExchange. After an error the memory may be partly written. Blocking; the application's thread.
 Result<LoadStats> LoadShare(const Order& order, const Order& foreign, const NearCopies& near,
                             const State& state, Items& items, std::optional<PlannedLoad> planned,
-                            const ExchangeLinks& links, CarriedRound* carried);
+                            const ExchangeLinks& links, const CarriedRound* carried);
 
 }  // namespace cairn
 

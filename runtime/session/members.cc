@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/settings.h"
+
 namespace cairn {
 namespace {
 
@@ -52,13 +54,25 @@ Result<std::vector<Outcome>> Members::Ask(const std::function<Order(int rank)>& 
   }
   std::vector<Outcome> outcomes(static_cast<size_t>(world_size_));
   Status worst;
-  for (int n = 0; n < world_size_; ++n) {
-    CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter, links_.mailbox->Take(Outcome::kType, -1, bound));
-    CAIRN_ASSIGN_OR_RETURN(Outcome outcome, DecodeSessionMessage<Outcome>(letter.payload));
-    if (!outcome.status.ok() && worst.ok()) links_.broadcast({.kind = Order::kAbandon, .round = round});
+  const auto abandon = [&] { links_.broadcast({.kind = Order::kAbandon, .round = round}); };
+  for (int ready = 0, over = 0; over < world_size_;) {
+    const bool went = ready == world_size_ && worst.ok();
+    auto letter = links_.mailbox->Take(Outcome::kType, -1, went ? standstill_ : bound);
+    if (went && letter.status().code() == Code::kTimeout) {
+      worst = {Code::kUnavailable, "nothing has moved at any rank for " + FormatDuration(standstill_)};
+      abandon();
+      continue;
+    }
+    CAIRN_RETURN_IF_ERROR(letter.status());
+    CAIRN_ASSIGN_OR_RETURN(Outcome outcome, DecodeSessionMessage<Outcome>(letter->payload));
+    if (outcome.word == Outcome::kReady && ++ready == world_size_ && worst.ok())
+      links_.broadcast({.kind = Order::kGo, .round = round});
+    if (outcome.word != Outcome::kOver) continue;
+    ++over;
+    if (!outcome.status.ok() && worst.ok()) abandon();
     if (Weight(outcome.status.code()) > Weight(worst.code()))
-      worst = outcome.status.Annotate("rank " + std::to_string(letter.from));
-    outcomes[static_cast<size_t>(letter.from)] = std::move(outcome);
+      worst = outcome.status.Annotate("rank " + std::to_string(letter->from));
+    outcomes[static_cast<size_t>(letter->from)] = std::move(outcome);
   }
   CAIRN_RETURN_IF_ERROR(worst);
   return outcomes;

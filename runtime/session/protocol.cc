@@ -194,12 +194,20 @@ void FromJson(const json& in, Order& m) {
 }
 
 json ToJson(const Outcome& m) {
-  return {{"status", FromStatus(m.status)}, {"warning", m.warning},       {"folder", m.folder},
-          {"needed", m.needed_bytes},       {"read", m.read_bytes},       {"near", m.near_bytes},
-          {"layout", FromBytes(m.layout)},  {"plans", FromList(m.plans)}, {"records", FromRanks(m.records)},
+  return {{"word", m.word},
+          {"status", FromStatus(m.status)},
+          {"warning", m.warning},
+          {"folder", m.folder},
+          {"needed", m.needed_bytes},
+          {"read", m.read_bytes},
+          {"near", m.near_bytes},
+          {"layout", FromBytes(m.layout)},
+          {"plans", FromList(m.plans)},
+          {"records", FromRanks(m.records)},
           {"damaged", FromRanks(m.damaged)}};
 }
 void FromJson(const json& in, Outcome& m) {
+  m.word = ToKind(in.at("word"), Outcome::kOver);
   m.status = ToStatus(in.at("status"));
   m.warning = in.at("warning").get<std::string>();
   m.folder = in.at("folder").get<std::string>();

@@ -74,13 +74,14 @@ struct Order {
     kPlan,  // the program has a load planner: report a plan for the checkpoint `path`, which differs by `differences` if nobody changes it
     kPlanAll,  // `plans` are those of all members: report them as this member's planner changes them
     kWanted,  // the program has a load planner: `state` is the layout that all want: keep it; nothing is reported
-    kConnect,  // make a carrier over MPI for what is handed on in kLoad, then report
+    kConnect,  // say that you are ready, and when all are make a carrier over MPI for what is handed on in kLoad; then report
     kLoad,     // load the checkpoint `path`, of which `sources` lie on this node too; then report an Outcome
     kCommit,   // all have loaded: have the program's load planner commit what it has resolved, then report
+    kGo,       // all ranks are ready in `round`
     kAbandon,  // some rank has failed in `round`: end it; who is still at it reports an Outcome all the same
     kForget,   // nothing that dead ranks of the run `run_id` left is needed any more: remove it, then report
     kPrepare,  // make plans and slots for the saves of this life, then report
-    kProceed,  // done: go on after step `step` (nothing was restored when `restored` is false)
+    kProceed,  // done: go on after step `step` (nothing was restored when `restored` is false); where `way` is kMpi, free its communicator
     kStop,     // `status` says why; nobody runs on
   };
   Kind kind = kStop;
@@ -102,9 +103,9 @@ struct Order {
   enum Way : uint8_t {
     kAlone,    // each rank reads all that it needs, and hands nothing on
     kSockets,  // each block is read by one rank, and handed on
-    kMpi,      // the same over the carrier of kConnect
+    kMpi,      // the same over the carrier of kConnect, once all have said that they are ready
   };
-  Way way = kSockets;                        // kLoad
+  Way way = kSockets;                        // kLoad, kProceed
   std::map<std::string, std::string> blobs;  // this member's own bytes, by name
   std::vector<ItemDifference>
       differences;  // kLoad; items that are not named are loaded from those of their names
@@ -120,6 +121,12 @@ struct Order {
 
 struct Outcome {
   static constexpr uint16_t kType = kOutcomeMessage;
+  enum Word : uint8_t {
+    kReady,   // this member can go on as soon as all can; nothing else is said
+    kMoving,  // it is still at it, and gets on; nothing else is said
+    kOver,
+  };
+  Word word = kOver;
   Status status;
   std::string
       warning;  // kPrepare, for the user: saves of this rank cost more than they should, or survive less

@@ -55,7 +55,9 @@ std::string HowToAllow(uint32_t match, bool helps) {
 
 Order RestoreLeader::Lead() {
   Result<Order> order = Restore();
-  return order.ok() ? *std::move(order) : Order{.kind = Order::kStop, .status = order.status()};
+  if (!order.ok()) return {.kind = Order::kStop, .status = order.status()};
+  order->way = way_.value_or(Order::kSockets);
+  return *std::move(order);
 }
 
 Result<Order> RestoreLeader::Restore() {

@@ -16,6 +16,7 @@ namespace cairn {
 namespace {
 
 constexpr std::chrono::milliseconds kOrderBound = std::chrono::hours(24);
+constexpr std::chrono::seconds kMovingEvery{20};  // well below Members::kStandstill
 
 }  // namespace
 
@@ -28,7 +29,7 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
   Inventory inventory{.node = boot_.node};
   inventory.mpi = boot_.settings.exchange == ExchangeBy::kTcp
                       ? Status(Code::kNotFound, "it is told to use TCP")
-                      : OfferMpi(boot_.rank, boot_.world_size);
+                      : OfferMpi(boot_.rank, boot_.world_size, boot_.settings.exchange == ExchangeBy::kMpi);
   if (boot_.first_on_node) {
     if (const auto leftovers = Leftovers::Open(Tier()); leftovers.ok()) inventory.slots = leftovers->List();
   }
@@ -36,9 +37,7 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
   links_.send(kShareMessage, EncodeShare(items_));
   match_.planner = planner_calls_.has_value();
   lead(match_);
-  auto report = Follow();
-  carrier_.reset();  // MPI may be finalised when this returns
-  return report;
+  return Follow();
 }
 
 Result<cairn_report> RestoreShare::Follow() {
@@ -71,6 +70,8 @@ Result<cairn_report> RestoreShare::Follow() {
       if (order.restored) CutOutputs(order.outputs);
       links_.boundary->SetLabel(order.label);
       planner_.reset();
+      if (order.way == Order::kMpi && carrier_) carrier_->Free();
+      carrier_.reset();
       state_ = {};
       wanted_ = {};
       near_ = foreign_ = {};
@@ -92,7 +93,7 @@ Result<cairn_report> RestoreShare::Follow() {
 }
 
 void RestoreShare::Report(const Outcome& outcome) {
-  reported_ = true;
+  if (outcome.word == Outcome::kOver) reported_ = true;
   links_.send(Outcome::kType, EncodeSessionMessage(outcome));
 }
 
@@ -180,7 +181,7 @@ Status RestoreShare::Obey(const Order& order, Outcome* outcome) {
     case Order::kPlanAll:
       return PlanForAll(order, outcome);
     case Order::kConnect:
-      return Connect();
+      return Connect(order);
     case Order::kLoad:
       return Load(order, outcome);
     case Order::kCommit:
@@ -192,6 +193,7 @@ Status RestoreShare::Obey(const Order& order, Outcome* outcome) {
     case Order::kNear:
     case Order::kForeign:
     case Order::kWanted:
+    case Order::kGo:
     case Order::kAbandon:
     case Order::kProceed:
     case Order::kStop:
@@ -280,30 +282,58 @@ Status RestoreShare::PlanForAll(const Order& order, Outcome* outcome) {
   return OkStatus();
 }
 
-Result<std::shared_ptr<Breaker>> RestoreShare::Life() {
+// Breaks when `order`'s round is abandoned, and when transfers are over.
+Result<std::shared_ptr<Breaker>> RestoreShare::JoinRound(const Order& order) {
   const std::lock_guard lock(mutex_);
   CAIRN_RETURN_IF_ERROR(transfers_over_);
+  if (order.round <= abandoned_) return Status(Code::kCancelled, "another rank has failed");
   if (!life_) {
     CAIRN_ASSIGN_OR_RETURN(life_, Breaker::Make());
   }
-  return life_;
+  CAIRN_ASSIGN_OR_RETURN(round_, Breaker::MakePart(life_));
+  return round_;
 }
 
-Status RestoreShare::Connect() {
-  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> life, Life());
-  CAIRN_ASSIGN_OR_RETURN(carrier_, MpiCarrier::Connect(*life));
+Status RestoreShare::Meet(const Order& order, const Breaker& round) {
+  Report({.word = Outcome::kReady});
+  std::unique_lock lock(mutex_);
+  const auto all_are_ready = [&] { return begun_ == order.round; };
+  if (begins_.wait(lock, round.token(), all_are_ready)) return OkStatus();
+  return round.status();
+}
+
+// Nothing that can fail is between the meeting and the library: the others rely on this rank by then.
+Status RestoreShare::Connect(const Order& order) {
+  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> round, JoinRound(order));
+  CAIRN_RETURN_IF_ERROR(Meet(order, *round));
+  CAIRN_ASSIGN_OR_RETURN(carrier_, MpiCarrier::Connect(*round));
   return OkStatus();
+}
+
+Result<CarriedRound> RestoreShare::Carry(const Order& order, const std::shared_ptr<Breaker>& round) {
+  if (!carrier_) return Status(Code::kInternal, "there is no communicator");
+  CarriedRound carried{.carrier = carrier_.get(), .round = round};
+  {
+    const std::lock_guard lock(mutex_);
+    carried.life = life_;
+  }
+  carried.meet = [this, &order, &round] { return Meet(order, *round); };
+  carried.moved = [this, told = std::chrono::steady_clock::now()]() mutable {
+    const auto now = std::chrono::steady_clock::now();
+    if (reported_ || now - told < kMovingEvery) return;
+    told = now;
+    Report({.word = Outcome::kMoving});
+  };
+  carried.failed = [this](const Status& why) { Report({.status = why}); };
+  return carried;
 }
 
 // Arrays, then this member's blobs.
 Status RestoreShare::Load(const Order& order, Outcome* outcome) {
-  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> life, Life());
-  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> round, Breaker::MakePart(life));
+  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> round, JoinRound(order));
   std::optional<CarriedRound> carried;
   if (order.way == Order::kMpi) {
-    if (!carrier_) return {Code::kInternal, "there is no communicator"};
-    carried.emplace(CarriedRound::Links{carrier_.get(), life, round,
-                                        [this](const Status& why) { Report({.status = why}); }});
+    CAIRN_ASSIGN_OR_RETURN(carried, Carry(order, round));
   }
   if (planner_calls_ && order.plans.empty())
     return {Code::kInvalid, "it has a load planner, and rank 0 has none"};
@@ -318,11 +348,6 @@ Status RestoreShare::Load(const Order& order, Outcome* outcome) {
       near.here.merge(leftovers->ImagePaths(source.folder, source.slot));
   }
   if (near_.path == order.path) near.nodes = near_.near;
-  {
-    const std::lock_guard lock(mutex_);
-    if (order.round <= abandoned_) return {Code::kCancelled, "another rank has failed"};
-    round_ = round;
-  }
   CAIRN_ASSIGN_OR_RETURN(const LoadStats stats,
                          LoadShare(order, foreign_, near, state_, items_, std::move(planned),
                                    {Bulk("restore " + std::to_string(order.round)), links_.addresses, round},
@@ -356,6 +381,14 @@ Status RestoreShare::SavedBlob(const std::string& name, int member, std::string_
   if (it != saved_blobs_.end() && member >= 0 && static_cast<size_t>(member) < it->second.size())
     *bytes = it->second[static_cast<size_t>(member)];
   return OkStatus();
+}
+
+void RestoreShare::BeginRound(uint32_t round) {
+  {
+    const std::lock_guard lock(mutex_);
+    begun_ = round;
+  }
+  begins_.notify_all();
 }
 
 void RestoreShare::AbandonRound(uint32_t round) {

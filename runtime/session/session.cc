@@ -253,6 +253,7 @@ void Session::OnMessage(int from, uint16_t type, std::string payload) {
         if (order->kind == Order::kProceed) boundary_.SetCount(order->step);
         stopped_ |= order->kind == Order::kStop;
         if (order->kind == Order::kAbandon) return restore_.AbandonRound(order->round);
+        if (order->kind == Order::kGo) return restore_.BeginRound(order->round);
       }
       return mailbox_.Put({from, type, std::move(payload)});
     default:

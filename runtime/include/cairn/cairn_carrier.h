@@ -28,22 +28,23 @@ typedef struct cairn_carrier_v1 {
   const char* family;
 
   /* Whether the process's MPI, which dlsym finds by `library` (NULL: in the process), will do for a session in which this member is `rank`
-   * of `world_size`. Before everything else. */
-  int (*open)(void* library, int rank, int world_size);
+   * of `world_size`. Before everything else. `trusted`: the user vouches that no other thread of the program is in MPI meanwhile; else a level of
+   * threads that would allow it is refused. */
+  int (*open)(void* library, int rank, int world_size, int trusted);
 
-  /* Begin; a ticket. Collective: a communicator of Cairn's own; whether all ranks have said yes (*all: 1 or 0, when it is over). */
+  /* Begins, collective: a communicator of Cairn's own; a ticket. MPI holds all later collectives of the program against those who began it, so
+   * either all ranks call it or none does. */
   int64_t (*connect)(void);
-  int64_t (*agree)(int yes, int* all);
   /* Begin; a ticket. The memory is the library's until the ticket is over. A message may be shorter than the room for it, also empty. */
   int64_t (*send)(int to, const void* data, size_t bytes);
   int64_t (*receive)(int from, void* data, size_t room);
 
   /* 1: it is over, and the ticket is gone; *bytes of a receive are how many came. 0: not yet. */
   int (*test)(int64_t ticket, size_t* bytes);
-  /* Gives up a receive. 0: nothing comes any more. -1: that cannot be; the memory stays the library's for good. */
+  /* Gives up a receive, or connect. 0: nothing comes any more. -1: that cannot be; the memory stays the library's for good. */
   int (*drop)(int64_t ticket);
 
-  /* Frees the communicator, unless something is still under way on it. */
+  /* Frees the communicator. Collective: all ranks call it, with nothing under way, or none does. */
   void (*disconnect)(void);
 } cairn_carrier_v1;
 

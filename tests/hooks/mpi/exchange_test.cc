@@ -18,7 +18,8 @@ using ::testing::Not;
 
 constexpr int64_t kBytes = (2 * 2000 * 1000 + (2 << 20) / 1000 * 1000) * 8;  // of all arrays
 
-Step::Options MpiStep(const std::string& dir, int ranks, int life) {
+Step::Options MpiStep(const std::string& dir, int ranks, int life,
+                      const std::vector<std::string>& words = {}) {
   Step::Options options{.ranks = ranks,
                         .dir = dir,
                         .env = {{"CAIRN_ON", "request"}, {"CAIRN_EXCHANGE", "mpi"}},
@@ -35,6 +36,7 @@ Step::Options MpiStep(const std::string& dir, int ranks, int life) {
                       "-n",
                       std::to_string(ranks)};
   options.program = {CAIRN_MPI_PROGRAM};
+  options.program.insert(options.program.end(), words.begin(), words.end());
   return options;
 }
 
@@ -50,15 +52,16 @@ std::map<int, std::string> Said(Step& step, const std::string& word) {
   return said;
 }
 
-void Save(const std::string& dir, int ranks) {
-  Step step(MpiStep(dir, ranks, 0));
+void Save(const std::string& dir, int ranks, int life = 0) {
+  Step step(MpiStep(dir, ranks, life, {"saves", "1"}));
   ASSERT_TRUE(step.Join()) << step.Log();
   ASSERT_EQ(step.rank(0).exit_code(), 0) << step.Log();
   ASSERT_THAT(step.Log(), HasSubstr("saved step"));
 }
 
-// Restores, and expects that all is as it was saved. What the ranks have, by rank.
-std::map<int, std::string> Restore(Step::Options options, const std::string& how) {
+// Restores, and expects that all is as it was saved, and `communicators` ("made freed") of all ranks. What the ranks have, by rank.
+std::map<int, std::string> Restore(Step::Options options, const std::string& how,
+                                   const std::string& communicators) {
   const int ranks = options.ranks;
   Step step(std::move(options));
   EXPECT_TRUE(step.Join()) << step.Log();
@@ -67,6 +70,8 @@ std::map<int, std::string> Restore(Step::Options options, const std::string& how
   auto said = Said(step, "wrong");
   EXPECT_EQ(said.size(), static_cast<size_t>(ranks)) << step.Log();
   for (const auto& [rank, text] : said) EXPECT_THAT(text, HasSubstr("0 hash ")) << "rank " << rank;
+  for (const auto& [rank, made_freed] : Said(step, "communicators"))
+    EXPECT_EQ(made_freed, communicators) << "rank " << rank;
   int64_t sum = 0;
   for (const auto& [rank, bytes] : Said(step, "read")) sum += std::stoll(bytes);
   if (sum > 0) {
@@ -85,24 +90,47 @@ TEST_F(MpiExchange, BringsTheSameBytesAsSocketsDoToAnotherNumberOfRanksAndReadsT
   Save(dir_, 2);
   Step::Options sockets = MpiStep(dir_, 3, 1);
   sockets.env["CAIRN_EXCHANGE"] = "tcp";
-  const auto expected = Restore(sockets, " of state in ");
-  EXPECT_EQ(Restore(MpiStep(dir_, 3, 2), " of state over MPI in "), expected);
+  const auto expected = Restore(sockets, " of state in ", "0 0");
+  EXPECT_EQ(Restore(MpiStep(dir_, 3, 2), " of state over MPI in ", "1 1"), expected);
 }
 
 TEST_F(MpiExchange, IsNotUsedWhereTheMembersAreInAnotherOrderThanTheRanksOfMpi) {
   Save(dir_, 2);
-  Step::Options reversed = MpiStep(dir_, 2, 1);
-  reversed.program.emplace_back("reversed");
-  Restore(reversed,
+  Restore(MpiStep(dir_, 2, 1, {"reversed", "1"}),
           "--checkpoint-exchange=mpi cannot be had: the ranks hand each other what they read by sockets, "
-          "not over MPI: rank 0: the session's member 0 of 2 is rank 1 of 2 in MPI_COMM_WORLD");
+          "not over MPI: rank 0: the session's member 0 of 2 is rank 1 of 2 in MPI_COMM_WORLD",
+          "0 0");
 }
 
-TEST_F(MpiExchange, DamageThatOneRankFindsEndsItForAllAndTheOlderCheckpointIsLoaded) {
+TEST_F(MpiExchange, IsUsedUnaskedOnlyWhereNoOtherThreadCanBeInMpi) {
+  Save(dir_, 2);
+  const auto at_level = [&](int life, const char* level) {
+    Step::Options options = MpiStep(dir_, 2, life, {"spread", "1", "threads", level});
+    options.env["CAIRN_EXCHANGE"] = "auto";
+    return options;
+  };
+  Restore(at_level(1, "1"), " of state over MPI in ", "1 1");
+  Restore(at_level(2, "2"), "by sockets, not over MPI: rank 0: the program has MPI_THREAD_SERIALIZED", "0 0");
+  Step::Options asked = at_level(3, "2");
+  asked.env["CAIRN_EXCHANGE"] = "mpi";
+  Restore(asked, " of state over MPI in ", "1 1");
+}
+
+// Not after a long time, but when that rank says so.
+TEST_F(MpiExchange, IsNotUsedWhereOneRanksMpiMakesNoCommunicator) {
   Save(dir_, 3);
+  Step step(MpiStep(dir_, 2, 1, {"refuses", "1"}));
+  ASSERT_TRUE(WaitFor([&] { return Said(step, "wrong").size() == 2; })) << step.Log();
+  EXPECT_THAT(step.Log(), HasSubstr("by sockets, not over MPI: rank 1: MPI: "));
+  EXPECT_THAT(step.Log(), HasSubstr(" of state in "));
+}
+
+TEST_F(MpiExchange, DamageThatOneRankFindsEndsItForAllAndTheOlderCheckpointIsLoadedBySockets) {
+  Save(dir_, 3);
+  Save(dir_, 3, 1);
   std::filesystem::path newest;
   for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
-    if (entry.path().filename().string().starts_with("step-")) newest = entry.path();
+    if (entry.path().filename().string().starts_with("step-000000000002")) newest = entry.path();
   }
   std::string shard;
   for (const auto& entry : std::filesystem::directory_iterator(newest)) {
@@ -117,19 +145,21 @@ TEST_F(MpiExchange, DamageThatOneRankFindsEndsItForAllAndTheOlderCheckpointIsLoa
   byte ^= 1;
   ASSERT_EQ(pwrite(fd, &byte, 1, static_cast<off_t>(size / 2)), 1);
   close(fd);
-  Step step(MpiStep(dir_, 2, 1));
+  Step step(MpiStep(dir_, 2, 2));
   ASSERT_TRUE(step.Join()) << step.Log();
   EXPECT_THAT(step.Log(), HasSubstr("is damaged and passed over"));
-  EXPECT_THAT(step.Log(), HasSubstr("no good checkpoint is left"));
+  EXPECT_THAT(step.Log(), HasSubstr("resumed at step 1 "));
+  EXPECT_THAT(step.Log(), Not(HasSubstr("over MPI in")));  // what was given up may still be under way there
   EXPECT_THAT(step.Log(), Not(HasSubstr("cannot hand data to each other")));
+  for (const auto& [rank, text] : Said(step, "wrong")) EXPECT_THAT(text, HasSubstr("0 hash "));
+  EXPECT_EQ(Said(step, "communicators"), (std::map<int, std::string>{{0, "1 0"}, {1, "1 0"}}));
 }
 
 // mpirun is told to let the others live.
 TEST_F(MpiExchange, ARankThatDiesInItEndsTheRestoreOfAll) {
   Save(dir_, 2);
-  Step::Options dies = MpiStep(dir_, 3, 1);
+  Step::Options dies = MpiStep(dir_, 3, 1, {"dies", "1"});
   dies.launcher.emplace_back("--enable-recovery");
-  for (const char* word : {"dies", "1"}) dies.program.emplace_back(word);
   Step step(dies);
   ASSERT_TRUE(WaitFor([&] { return Said(step, "read").size() == 2; })) << step.Log();
   for (const auto& [rank, text] : Said(step, "restore"))

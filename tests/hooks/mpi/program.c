@@ -4,9 +4,16 @@
  *     rank R: restore CODE TEXT
  *     rank R: read BYTES          that the kernel counted in cairn_restore
  *     rank R: wrong N hash HEX    elements that are not as they were saved; of all its bytes
+ *     rank R: communicators N M   that were made in cairn_restore, and freed
  *
- *     mpi_program [reversed]      the members are in another order than the ranks of MPI_COMM_WORLD
- *     mpi_program dies N          member N dies (SIGKILL) when it reads a large part of a file
+ * Words that it may be given, each with a number:
+ *
+ *     saves 1      also in a life that has restored something
+ *     threads N    MPI is initialised for them: MPI_THREAD_SERIALIZED is 2
+ *     spread 1     each member is on a node of its own
+ *     reversed 1   the members are in another order than the ranks of MPI_COMM_WORLD
+ *     dies N       member N dies (SIGKILL) when it reads a large part of a file
+ *     refuses N    member N's MPI makes no communicator
  */
 #include <inttypes.h>
 #include <mpi.h>
@@ -21,12 +28,29 @@
 
 enum { ROWS = 2000, WIDTH = 1000, REPLICA = 2 << 20, ARRAYS = 3 };
 
-static int dying;
+static int dying, refusing, made, freed;
 
 /* In the place of libc's, for libcairn.so too. */
 __attribute__((visibility("default"))) ssize_t pread(int fd, void* buffer, size_t bytes, off_t offset) {
   if (dying && bytes >= 64 << 10) raise(SIGKILL);
   return syscall(SYS_pread64, fd, buffer, bytes, offset);
+}
+
+/* In the place of MPI's. */
+__attribute__((visibility("default"))) int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* out, MPI_Request* request) {
+  if (refusing) return MPI_ERR_NO_MEM;
+  ++made;
+  return PMPI_Comm_idup(comm, out, request);
+}
+
+__attribute__((visibility("default"))) int MPI_Comm_free(MPI_Comm* comm) {
+  ++freed;
+  return PMPI_Comm_free(comm);
+}
+
+static void OnError(MPI_Comm* comm, int* error, ...) {
+  (void)comm;
+  fprintf(stderr, "an MPI error that is the program's: %d\n", *error);
 }
 
 static uint64_t Mix(uint64_t x) {
@@ -51,14 +75,29 @@ static int64_t BytesRead(void) {
   return bytes;
 }
 
+/* The number that was given with a word, or another one. */
+static int Given(int argc, char** argv, const char* word, int otherwise) {
+  for (int i = 1; i + 1 < argc; i += 2)
+    if (strcmp(argv[i], word) == 0) return atoi(argv[i + 1]);
+  return otherwise;
+}
+
 int main(int argc, char** argv) {
-  int rank, size;
-  MPI_Init(&argc, &argv);
+  int rank, size, level;
+  MPI_Init_thread(&argc, &argv, Given(argc, argv, "threads", MPI_THREAD_SINGLE), &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const int reversed = argc > 1 && strcmp(argv[1], "reversed") == 0;
-  const int member = reversed ? size - 1 - rank : rank;
-  dying = argc > 2 && strcmp(argv[1], "dies") == 0 && atoi(argv[2]) == member;
+  MPI_Errhandler mine, found;
+  MPI_Comm_create_errhandler(OnError, &mine);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, mine);
+  const int member = Given(argc, argv, "reversed", 0) ? size - 1 - rank : rank;
+  dying = Given(argc, argv, "dies", -1) == member;
+  refusing = Given(argc, argv, "refuses", -1) == member;
+  if (Given(argc, argv, "spread", 0)) {
+    char node[16];
+    snprintf(node, sizeof node, "n%d", member);
+    setenv("SLURM_CAIRN_NODE", node, 1);
+  }
 
   static const char* const kNames[ARRAYS] = {"rows", "columns", "replica"};
   const int64_t shape[ARRAYS][2] = {{ROWS, WIDTH}, {ROWS, WIDTH}, {REPLICA / WIDTH, WIDTH}};
@@ -91,6 +130,9 @@ int main(int argc, char** argv) {
   const int code = cairn_restore(session, &report);
   printf("rank %d: restore %d %s\n", member, code, code == CAIRN_OK ? "" : cairn_last_error());
   printf("rank %d: read %" PRId64 "\n", member, BytesRead() - before);
+  printf("rank %d: communicators %d %d\n", member, made, freed);
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &found);
+  if (found != mine) return 6;
   fflush(stdout);
   if (code != CAIRN_OK) _Exit(4); /* what MPI makes of a rank that is no more there is not Cairn's */
   uint64_t hash = 0;
@@ -107,9 +149,9 @@ int main(int argc, char** argv) {
     }
   }
   printf("rank %d: wrong %" PRId64 " hash %016" PRIx64 "\n", member, wrong, hash);
-  if (!report.restored) {
+  if (Given(argc, argv, "saves", !report.restored)) {
     if (member == 0) cairn_save(session, NULL);
-    cairn_step(session, 1);
+    cairn_step(session, report.step + 1);
     if (cairn_wait(session, 60000) != CAIRN_OK) return 5;
   }
   fflush(stdout);

@@ -37,7 +37,6 @@ class Carriers {
     std::span<std::byte> room;
     std::shared_ptr<Ticket> met;  // of a receive: the message
     int tests = 0;                // since then
-    int* all = nullptr;
     bool over = false, too_long = false;
     size_t bytes = 0;
   };
@@ -53,11 +52,6 @@ class Carriers {
 
   struct Line {  // from one rank to another
     std::deque<TicketPointer> sends, receives;
-  };
-
-  struct Vote {
-    bool all = true;
-    std::vector<TicketPointer> tickets;
   };
 
   struct One : Carrier {
@@ -76,22 +70,6 @@ class Carriers {
       ticket->room = room;
       all.lines_[{from, rank}].receives.push_back(ticket);
       return Begun(ticket, all.lines_[{from, rank}]);
-    }
-    Result<Carrier::Ticket> Agree(bool yes, int* out) override {
-      const std::lock_guard lock(all.mutex_);
-      const auto ticket = std::make_shared<Carriers::Ticket>();
-      ticket->all = out;
-      Vote& vote = all.votes_[votes++];
-      vote.all = vote.all && yes;
-      vote.tickets.push_back(ticket);
-      if (vote.tickets.size() == all.carriers_.size()) {
-        for (const TicketPointer& each : vote.tickets) {
-          *each->all = vote.all ? 1 : 0;
-          each->over = true;
-        }
-      }
-      tickets[next] = ticket;
-      return next++;
     }
     Result<std::optional<size_t>> Test(Carrier::Ticket number) override {
       const std::lock_guard lock(all.mutex_);
@@ -122,14 +100,12 @@ class Carriers {
     const uint32_t rank;
     std::map<Carrier::Ticket, TicketPointer> tickets;
     Carrier::Ticket next = 0;
-    size_t votes = 0;
   };
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<One>> carriers_;
   // Guarded by mutex_.
   std::map<std::pair<uint32_t, uint32_t>, Line> lines_;
-  std::map<size_t, Vote> votes_;
 };
 
 }  // namespace cairn

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
-#include <optional>
 
 #include "runtime/formats/sums.h"
 #include "tests/runtime/restore/meeting.h"
@@ -31,13 +30,11 @@ std::vector<uint32_t> SameArrays(const Layout& layout) {
 Result<LoadStats> LoadRank(const SavedLayout& saved, const std::vector<SourceFile>& files,
                            const Layout& layout, uint32_t rank, const std::vector<Destination>& to,
                            Meeting& ranks, bool carried, const LoadOptions& options = kNoWaiting) {
-  std::optional<CarriedRound> round;
-  if (carried) round.emplace(ranks.RoundOf(rank));
   CAIRN_ASSIGN_OR_RETURN(const SavedIndex index, SavedIndex::Make(saved));
   const LayoutIndex wanted(layout);
   const std::vector<uint32_t> same = SameArrays(layout);
   CAIRN_ASSIGN_OR_RETURN(const ExchangePlan plan, PlanExchange({index, wanted, same}, rank));
-  if (carried) return ExecuteCarried(plan, files, to, *round, options);
+  if (carried) return ExecuteCarried(plan, files, to, ranks.RoundOf(rank), options);
   return ExecuteExchange(plan, files, to, ranks.LinksOf(rank), options);
 }
 
@@ -183,6 +180,7 @@ TEST_P(Exchange, ReadsEachBlockOnceForReplicasAndForColumns) {
         needed += stats->needed_bytes;
       }
       EXPECT_EQ(blocks, 8u);
+      EXPECT_GE(ranks.movements, carried_ ? 8 : 0);  // the leader may know that they get on
       EXPECT_EQ(needed, static_cast<uint64_t>(Table::kRows * Table::kWidth));
       table.Check(pieces);
       ASSERT_FALSE(::testing::Test::HasFailure()) << "share " << share;
@@ -261,19 +259,27 @@ TEST_P(Exchange, OneRanksDamageEndsItForAllAndKeepsItsName) {
     EXPECT_THAT(results[r].status().code(), AnyOf(Code::kCancelled, Code::kUnavailable));
 }
 
-TEST_P(Exchange, ARankThatNeverComesIsWaitedForUntilTheBreakerBreaks) {
+// Rank 0 of two that both want the whole table; rank 1 is what the test makes of it.
+struct FirstOfTwo {
+  explicit FirstOfTwo(bool carried)
+      : load(std::async(std::launch::async, [this, carried] {
+          const Layout layout = MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kWhole}});
+          return LoadRank(table.saved, table.files, layout, 0,
+                          {{reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}},
+                          ranks, carried);
+        })) {}
+
   Table table;
-  const Layout layout = MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kWhole}});
-  Meeting ranks(2);
-  std::string memory(static_cast<size_t>(kWhole.elements()), '?');
-  auto load = std::async(std::launch::async, [&] {
-    return LoadRank(table.saved, table.files, layout, 0,
-                    {{reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}}, ranks,
-                    carried_);
-  });
-  EXPECT_EQ(load.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
-  ranks.BreakAll({Code::kUnavailable, "rank 1 is gone"});
-  EXPECT_EQ(load.get().status().message(), "rank 1 is gone");
+  Meeting ranks{2};
+  std::string memory = std::string(static_cast<size_t>(kWhole.elements()), '?');
+  std::future<Result<LoadStats>> load;  // goes first
+};
+
+TEST_P(Exchange, ARankThatNeverComesIsWaitedForUntilTheBreakerBreaks) {
+  FirstOfTwo first(carried_);
+  EXPECT_EQ(first.load.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  first.ranks.BreakAll({Code::kUnavailable, "rank 1 is gone"});
+  EXPECT_EQ(first.load.get().status().message(), "rank 1 is gone");
 }
 
 TEST(SocketExchange, RefusesAParcelThatItsOwnPlanDoesNotExpect) {
@@ -317,38 +323,22 @@ TEST_P(Exchange, RefusesAPlanThatDoesNotFitItsFilesOrDestinations) {
 }
 
 TEST(CarriedExchange, BeginsNothingUnlessAllRanksCan) {
-  Table table;
-  const Layout layout = MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kWhole}});
-  Meeting ranks(2);
-  std::string memory(static_cast<size_t>(kWhole.elements()), '?');
-  auto load = std::async(std::launch::async, [&] {
-    return LoadRank(table.saved, table.files, layout, 0,
-                    {{reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}}, ranks,
-                    true);
-  });
-  { const CarriedRound cannot(ranks.RoundOf(1)); }
-  EXPECT_EQ(load.get().status().code(), Code::kCancelled);
-  EXPECT_EQ(memory, std::string(memory.size(), '?'));
-  EXPECT_EQ(ranks.carriers.under_way(), 0u);
+  FirstOfTwo first(true);
+  first.ranks.AbandonRound();  // rank 1 cannot
+  EXPECT_EQ(first.load.get().status().code(), Code::kCancelled);
+  EXPECT_EQ(first.memory, std::string(first.memory.size(), '?'));
+  EXPECT_EQ(first.ranks.carriers.under_way(), 0u);
 }
 
 TEST(CarriedExchange, GivesUpWhatIsUnderWayWhenARankIsGone) {
-  Table table;
-  const Layout layout = MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kWhole}});
-  Meeting ranks(2);
-  std::string memory(static_cast<size_t>(kWhole.elements()), '?');
-  auto load = std::async(std::launch::async, [&] {
-    return LoadRank(table.saved, table.files, layout, 0,
-                    {{reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}}, ranks,
-                    true);
-  });
-  CarriedRound dies(ranks.RoundOf(1));
-  EXPECT_EQ(*dies.Ask(true), true);
-  while (ranks.carriers.under_way() < 4) std::this_thread::yield();  // its three parcels, and one of mine
-  EXPECT_EQ(load.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
-  ranks.BreakAll({Code::kUnavailable, "rank 1 is gone"});
-  EXPECT_EQ(load.get().status().message(), "rank 1 is gone");
-  EXPECT_LE(ranks.carriers.under_way(), 3u);  // what rank 0 has sent: no receive
+  FirstOfTwo first(true);
+  ASSERT_TRUE(first.ranks.Meet(1).ok());
+  while (first.ranks.carriers.under_way() < 4)
+    std::this_thread::yield();  // its three parcels, and one of mine
+  EXPECT_EQ(first.load.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
+  first.ranks.BreakAll({Code::kUnavailable, "rank 1 is gone"});
+  EXPECT_EQ(first.load.get().status().message(), "rank 1 is gone");
+  EXPECT_LE(first.ranks.carriers.under_way(), 3u);  // what rank 0 has sent: no receive
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #define CAIRN_TESTS_RUNTIME_RESTORE_MEETING_H_
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "runtime/restore/carried_exchange.h"
@@ -35,8 +37,21 @@ class Meeting {
     return {self, books_[rank].get(), rounds_[rank]};
   }
 
-  CarriedRound::Links RoundOf(uint32_t rank) {
-    return {carriers.Of(rank), breakers[rank], rounds_[rank], [this](const Status&) { AbandonRound(); }};
+  CarriedRound RoundOf(uint32_t rank) {
+    CarriedRound round{.carrier = carriers.Of(rank), .life = breakers[rank], .round = rounds_[rank]};
+    round.meet = [this, rank] { return Meet(rank); };
+    round.moved = [this] { ++movements; };
+    round.failed = [this](const Status&) { AbandonRound(); };
+    return round;
+  }
+
+  // Returns when all ranks have come, or the round is abandoned.
+  Status Meet(uint32_t rank) {
+    std::unique_lock lock(mutex_);
+    ++came_;
+    all_came_.notify_all();
+    const auto all = [this] { return came_ == rounds_.size(); };
+    return all_came_.wait(lock, rounds_[rank]->token(), all) ? OkStatus() : rounds_[rank]->status();
   }
 
   void BreakAll(const Status& why) {
@@ -49,13 +64,16 @@ class Meeting {
   }
 
   std::vector<std::shared_ptr<Breaker>> breakers;
-  std::atomic<int> questions{0};
+  std::atomic<int> questions{0}, movements{0};
   Carriers carriers;
 
  private:
   const Secret token_;
   std::vector<std::shared_ptr<Breaker>> rounds_;
   std::vector<std::unique_ptr<AddressBook>> books_;
+  std::mutex mutex_;
+  std::condition_variable_any all_came_;
+  size_t came_ = 0;  // guarded by mutex_
 };
 
 }  // namespace cairn
