@@ -17,6 +17,8 @@ from torch.distributed.optim.named_optimizer import _NamedOptimizer
 
 from cairn.torch import optim_state_dict, optim_state_dict_to_load
 from cairn.torch.dcp import StorageReader, StorageWriter
+from cairn.torch.model import parts_of
+from cairn.torch.optimizer import State
 from dcp_ranks import expect_equal
 
 STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2")
@@ -59,6 +61,8 @@ def wrapped(way, original=True):
         return nn.parallel.DistributedDataParallel(model)
     if way == "plain":
         return model
+    if way == "in one":
+        return FSDP(model, device_id=torch.device("cpu"), use_orig_params=True)
     mesh = init_device_mesh("cpu", (1, dist.get_world_size())) if "HYBRID" in way else None
     made = FSDP(model, sharding_strategy=ShardingStrategy[way], use_orig_params=original, device_id=torch.device("cpu"), device_mesh=mesh,
                 auto_wrap_policy=lambda module, recurse, nonwrapped_numel: recurse or module is model[0])
@@ -161,6 +165,10 @@ def save(folder):
             if dist.get_rank() == 0:
                 torch.save(theirs, folder / f"{strategy}-{original}.pt")
 
+    into_other_wrappers()
+    of_a_group()
+    partitions()
+    expect_made_where_no_rank_has_any()
     for make in (named, keyed):
         model = wrapped("FULL_SHARD")
         optimizer, names = make(model)
@@ -173,6 +181,103 @@ def save(folder):
         raw = optim_state_dict_to_load(model, fresh, state, is_named_optimizer=True, load_directly=True)
         assert raw["state"].keys() <= set(names) and sorted(raw["param_groups"][0]["params"]) == sorted(names)
         expect_equal(fresh.state_dict(), optimizer.state_dict())
+
+
+def into_other_wrappers():
+    """A sharded state as it is, without a file. Rank 0 has nothing of 0.bias, and yet takes part in gathering it."""
+    model = wrapped("FULL_SHARD")
+    optimizer = trained(model, adam(model))
+    with full(model):
+        expected = FSDP.optim_state_dict(model, optimizer)
+    with sharded(model):
+        state = optim_state_dict(model, optimizer)
+    for way in ("in one", "NO_SHARD", "ddp", "fsdp2", "plain"):
+        model = wrapped(way)
+        optimizer = adam(model, rate=1.)
+        optim_state_dict_to_load(model, optimizer, state, load_directly=True)
+        loaded = optim_state_dict(model, optimizer)
+        expect_equal(assembled(loaded["state"]), expected["state"])
+        expect_equal(groups(loaded["param_groups"]), groups(expected["param_groups"]))
+
+
+def of_a_group():
+    """With rank0_only the first rank of the group has all, whatever its number elsewhere."""
+    last = dist.get_world_size() - 1
+    group = dist.new_group([last])
+    if dist.get_rank() != last:
+        return
+    model = FSDP(net(), process_group=group, sharding_strategy=ShardingStrategy.FULL_SHARD, use_orig_params=True, device_id=torch.device("cpu"))
+    optimizer = trained(model, adam(model))
+    with full(model, rank0_only=True):
+        for of in (None, group):
+            alone = optim_state_dict(model, optimizer, group=of)
+            assert sorted(alone["state"]) == sorted(NAMES)
+            fresh = adam(model, rate=1.)
+            optim_state_dict_to_load(model, fresh, alone, load_directly=True, group=of)
+            expect_equal(fresh.state_dict(), optimizer.state_dict())
+
+
+def partitions():
+    """ZeroRedundancyOptimizer, with parameters in several groups of which rank 0 has none, and one that is not the model's."""
+    spare = nn.Parameter(torch.ones(4))
+    model = wrapped("ddp")
+
+    def groups_of(rate):
+        return [{"params": [one], "lr": rate / (i + 1)} for i, one in enumerate([*model.parameters(), spare])]
+
+    def step(optimizer):
+        (model(torch.arange(20.).view(4, 5)).square().sum() + spare.square().sum()).backward()
+        optimizer.step()
+        model.zero_grad()
+        spare.grad = None
+        return optimizer
+
+    def zero(rate):
+        return ZeroRedundancyOptimizer(groups_of(rate), optimizer_class=torch.optim.AdamW, lr=rate)
+
+    expected = optim_state_dict(model, step(torch.optim.AdamW(groups_of(0.25))))
+    assert sorted(expected["state"]) == sorted([*NAMES, "group.3.0"])
+    model.load_state_dict(wrapped("ddp").state_dict())
+    spare.data.fill_(1)
+    optimizer = step(zero(0.25))
+    optimizer.consolidate_state_dict(0)
+    held = [optimizer.state_dict() if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(held)
+    states = (optim_state_dict(model, optimizer), optim_state_dict(model, optimizer, held[0]))
+    for state in states:
+        expect_equal(assembled(state["state"]), expected["state"])
+        expect_equal([one["params"] for one in state["param_groups"]], [one["params"] for one in expected["param_groups"]])
+        expect_equal([one["lr"] for one in state["param_groups"]], [0.25, 0.125, 0.25 / 3, 0.0625])
+    for state in (*states, expected):  # of this rank's partition, and whole
+        fresh = zero(1.)
+        fresh.load_state_dict(optim_state_dict_to_load(model, fresh, state))
+        check(fresh, expected)
+    attached = State("optim", zero(0.5), parts_of(model)[1])
+    assert attached.values()["groups"][3]["of"] == ["group.3.0"]
+    attached.load({"scalars": {}, "absent": [], "groups": [{"of": one["params"], "lr": one["lr"]} for one in expected["param_groups"]]})
+    assert [one["lr"] for one in attached.inner.param_groups] == [one["lr"] for one in expected["param_groups"]]
+
+
+def check(optimizer, expected):
+    """What a rank has in its partition of the optimizer."""
+    assert [one["lr"] for one in optimizer.optim.param_groups] == [one["lr"] for one in expected["param_groups"]]
+    for own, group in zip(optimizer.optim.param_groups, expected["param_groups"]):
+        for parameter, (name,) in zip(own["params"], [group["params"]] if own["params"] else []):
+            expect_equal(optimizer.optim.state[parameter], expected["state"][name])
+
+
+def expect_made_where_no_rank_has_any():
+    """State is made where there was no step; after one, parameters that it left out have none, on the rank that holds nothing else too."""
+    model = wrapped("in one")
+    optimizer = adam(model)
+    with sharded(model):
+        assert sorted(optim_state_dict(model, optimizer)["state"]) == sorted(NAMES) and not optimizer.state
+    for name, parameter in model.named_parameters():
+        if parameter.numel() and "0.weight" in name:  # rank 1 has none of it
+            parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    with sharded(model):
+        assert list(optim_state_dict(model, optimizer)["state"]) == ["0.weight"]
 
 
 def named(model):

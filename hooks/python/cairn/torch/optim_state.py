@@ -28,27 +28,28 @@ def optim_state_dict(model: nn.Module, optim: torch.optim.Optimizer, optim_state
                      group: Optional[dist.ProcessGroup] = None) -> Dict[str, Any]:
     """The optimizer's state as {"state": {parameter name: {key: value}}, "param_groups": […]}; names are those without any wrapper.
 
-    optim_state_dict  the optimizer's own state dict to be taken; None: its state as it is. What it has not made yet is made, by a step that changes nothing,
-                      so that the result can be loaded into; the optimizer itself is left as it was
+    optim_state_dict  the optimizer's own state dict to be taken; None: its state as it is. Where no step was made yet, on any rank, state is made by a step
+                      that changes nothing, so that the result can be loaded into; the optimizer itself is left as it was
     group             over which an FSDP1 model is sharded; None: as its modules say
-    Values of a module that FSDP1 has sharded are what `FSDP.state_dict_type` says: with FULL_STATE_DICT whole tensors (collective; `offload_to_cpu` and
+    Values of a module that FSDP1 has sharded are what `FSDP.state_dict_type` says: with FULL_STATE_DICT whole tensors (`offload_to_cpu` and
     `rank0_only` are obeyed), else this rank's part as ShardedTensors. Of all other modules they are as the optimizer has them: DTensors, and with
     ZeroRedundancyOptimizer this rank's partition alone. Tensors may share the optimizer's memory: save or copy them before its next step.
+    Collective for FSDP1 (every rank gets every name: what is collective in a load then is so on all) and for ZeroRedundancyOptimizer.
     """
     names = parts_of(model)[1]
-    kind = _Kind(model)
+    kind = _Kind(model, group)
     flats = _flats(model, group)
-    state = State("optim", optim, names)
-    own = {**state.spare, **state.inner.state} if optim_state_dict is None else _by_parameter(state.inner, state.names, optim_state_dict)
+    make = optim_state_dict is None and not _any_has_state(optim, flats)
+    state = State("optim", optim, names, make)
+    own = state.spare if optim_state_dict is None else _by_parameter(optim, state.names, optim_state_dict)
     state.discard()
     groups = state.outer.param_groups if optim_state_dict is None else optim_state_dict["param_groups"]
     out = {}
     for parameter in state.parameters():
         for name, placement, _ in state.names[id(parameter)]:
-            if _here(placement) and parameter in own:
+            if _here(placement) and own.get(parameter):
                 out[name] = {key: _Value.of(value, placement, parameter, name in flats) for key, value in own[parameter].items()}
-    if kind.full:
-        _tell_all(out, flats)
+    _tell_all(out, flats)
     return {"state": kind.taken({name: {key: kind.shaped(value, flats.get(name)) for key, value in of_one.items()} for name, of_one in out.items()}),
             "param_groups": [{**group, "params": [name for parameter in own_group["params"] for name, *_ in state.names.get(id(parameter), ())]}
                              for group, own_group in zip(groups, state.outer.param_groups)]}
@@ -64,17 +65,16 @@ def optim_state_dict_to_load(model: nn.Module, optim: torch.optim.Optimizer, opt
     group               over which the state is sharded; None: as its tensors say
     Parameters that it does not name get no state, and begin anew; names of other parameters are passed over.
     """
-    inner = inner_of(optim)
-    names = names_in(inner, parts_of(model)[1])
+    names = names_in(optim, parts_of(model)[1])
     flats = _flats(model, group)
-    holders = {name: (parameter, placement) for of_group in inner.param_groups for parameter in of_group["params"]
+    holders = {name: (parameter, placement) for of_group in inner_of(optim).param_groups for parameter in of_group["params"]
                for name, placement, _ in names[id(parameter)]}
-    keys = _own_names(inner, names) if is_named_optimizer else _numbers(inner)
+    keys = _own_names(optim, names) if is_named_optimizer else _numbers(optim)
     state: Dict[Any, Dict[str, Any]] = {}
-    saved = _Kind(model).given(optim_state_dict, group)
+    saved = _Kind(model, group).given(optim_state_dict)
     for name in sorted(saved["state"]):  # whatever is gathered: in one order
         parameter, placement = holders.get(name, (None, None))
-        for key, value in saved["state"][name].items():
+        for key, value in sorted(saved["state"][name].items()):
             pieces = _pieces(value, placement, parameter, flats.get(name), group)
             if parameter is None or not _here(placement):
                 continue
@@ -88,16 +88,36 @@ def optim_state_dict_to_load(model: nn.Module, optim: torch.optim.Optimizer, opt
                 target.copy_(source)
     by_member = {name: one for one in saved["param_groups"] for name in one["params"]}
     groups = []
-    for one in inner.param_groups:
+    for one in optim.param_groups:
         members = [name for parameter in one["params"] for name, *_ in names[id(parameter)]]
         found = next((by_member[name] for name in members if name in by_member), one)
         groups.append({**one, **found, "params": [keys[id(parameter)] for parameter in one["params"]]})
     out = {"state": state, "param_groups": groups}
     if load_directly:
         if is_named_optimizer:
-            State("optim", optim, names)
-        inner.load_state_dict(out)
+            _make_state_for(state, optim, names, keys)
+        optim.load_state_dict(out)
     return out
+
+
+def _any_has_state(optim: torch.optim.Optimizer, flats: Mapping[str, "_Flat"]) -> bool:
+    """Whether the optimizer has made state on any of the ranks over which that is spread."""
+    told = any(inner_of(optim).state.values())
+    spread = {id(flat.group): flat.group for flat in flats.values()}
+    if inner_of(optim) is not optim:
+        spread[id(optim.process_group)] = optim.process_group
+    for group in spread.values():
+        of_ranks: List[Any] = [None] * dist.get_world_size(group)
+        dist.all_gather_object(of_ranks, told, group)
+        told = any(of_ranks)
+    return told
+
+
+def _make_state_for(loaded: Mapping[Any, Any], optim: torch.optim.Optimizer, names: Names, keys: Mapping[int, str]) -> None:
+    """Has a named optimizer have state of what is to be loaded; of other parameters it is not to have any that it has not got itself."""
+    before = State("optim", optim, names).before
+    for parameter in [one for one in optim.state if one not in before and keys[id(one)] not in loaded]:
+        del optim.state[parameter]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,11 +138,17 @@ class _Value:
 
 
 class _Kind:
-    """Which kind of state dict the program has chosen for the FSDP1 modules of a model: `FSDP.state_dict_type`."""
+    """Which kind of state dict the program has chosen for the FSDP1 modules of a model: `FSDP.state_dict_type`.
 
-    def __init__(self, model: nn.Module):
+    groups  over which they are sharded, and replicated: rank 0 of all of them is the one that `rank0_only` means
+    """
+
+    def __init__(self, model: nn.Module, group: Optional[dist.ProcessGroup]):
         from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, StateDictType
 
+        root = next(iter(FSDP.fsdp_modules(model)), None)
+        groups = [group] if group is not None else [getattr(root, name, None) for name in ("process_group", "_inter_node_pg")]
+        self.groups = [one for one in groups if one is not None]
         settings = FSDP.get_state_dict_type(model)
         self.full = settings is not None and settings.state_dict_type is StateDictType.FULL_STATE_DICT
         config = getattr(settings, "optim_state_dict_config", None)
@@ -136,20 +162,25 @@ class _Kind:
         return out.cpu() if self.offload and isinstance(out, torch.Tensor) and type(out) is torch.Tensor else out
 
     def taken(self, state: Dict[str, Any]) -> Dict[str, Any]:
-        return {} if self.rank0_only and dist.get_rank() > 0 else state
+        return state if self._takes() else {}
 
-    def given(self, state: Mapping[str, Any], group: Optional[dist.ProcessGroup]) -> Mapping[str, Any]:
-        """Where rank 0 alone has it: the same on all."""
+    def given(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Where one rank alone has it: the same on all."""
         if not self.rank0_only:
             return state
-        held = [state if dist.get_rank(group) == 0 else None]
-        dist.broadcast_object_list(held, group=group, group_src=0)
+        held = [state if self._takes() else None]
+        for group in reversed(self.groups):  # to the first of each group over which a rank's part is sharded, and from there
+            dist.broadcast_object_list(held, group=group, group_src=0)
         return held[0]
+
+    def _takes(self) -> bool:
+        return not self.rank0_only or all(dist.get_rank(group) == 0 for group in self.groups)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Flat:
-    """A parameter inside of a flat one. ranks: the boxes that each rank of the group holds."""
+    """A parameter inside of a flat one. ranks: the boxes that each rank of the group holds; of one that holds nothing, an empty box behind the end: DCP's
+    planners do not know a rank's ShardedTensor that has no shards."""
 
     shape: Tuple[int, ...]
     ranks: List[List[Box]]
@@ -172,6 +203,7 @@ class _Flat:
 
         everything = self.metadata(torch.device("cpu") if offload else self.device)
         mine = [one for one in everything if one.placement.rank() == dist.get_rank()]
+        boxes = boxes or [torch.empty([0] * len(self.shape), dtype=dtype, device=self.device)]
         shards = [Shard(box.cpu() if offload else box, one) for box, one in zip(boxes, mine)]
         return ShardedTensor._init_from_local_shards_and_global_metadata(
             shards, ShardedTensorMetadata(everything, torch.Size(self.shape), TensorProperties(dtype)), self.group,
@@ -196,13 +228,13 @@ def _flats(model: nn.Module, group: Optional[dist.ProcessGroup]) -> Dict[str, _F
         for rank in range(dist.get_world_size(of)):
             info = handle._get_shard_metadata(rank * size, (rank + 1) * size - 1)[i]
             ranks.append([(offset, extent) for offset, extent, _ in boxes_of_range(shape, info.intra_param_start_idx, info.numel_in_shard)]
-                         if info.in_shard else [])
+                         if info.in_shard else [(shape, (0,) * len(shape))])
         out[name] = _Flat(shape, ranks, of, flat.device)
     return out
 
 
 def _tell_all(out: Dict[str, Dict[str, _Value]], flats: Mapping[str, _Flat]) -> None:
-    """Has every rank know the state of which it holds nothing, so that it can take part in gathering that."""
+    """Has every rank know the state of which it holds nothing, so that it can take part in gathering that, now or when it is loaded."""
     for group in {id(flat.group): flat.group for flat in flats.values()}.values():
         mine = {name: {key: dataclasses.replace(value, boxes=value.boxes and []) for key, value in of_one.items()} for name, of_one in out.items()
                 if name in flats and flats[name].group is group}
@@ -211,7 +243,7 @@ def _tell_all(out: Dict[str, Dict[str, _Value]], flats: Mapping[str, _Flat]) -> 
         for of_rank in told:
             for name, of_one in of_rank.items():
                 out.setdefault(name, of_one)
-    ordered = {name: out[name] for name in sorted(out)}  # as they are gathered
+    ordered = {name: dict(sorted(out[name].items())) for name in sorted(out)}  # as they are gathered
     out.clear()
     out.update(ordered)
 
@@ -225,7 +257,7 @@ def _whole(value: Any, group: Optional[dist.ProcessGroup]) -> torch.Tensor:
     of_ranks = [[one for one in shards if one.placement.rank() == rank] for rank in members]
     longest = max(sum(math.prod(one.shard_sizes) for one in of_rank) for of_rank in of_ranks)
     device = torch.device(shards[0].placement.device().type)
-    mine = torch.zeros(longest, dtype=value.dtype, device=device)
+    mine = torch.zeros(longest, dtype=value.dtype, device=_served(group, device))
     at = 0
     for shard in value.local_shards():
         mine[at:at + shard.tensor.numel()] = shard.tensor.detach().flatten()
@@ -240,6 +272,12 @@ def _whole(value: Any, group: Optional[dist.ProcessGroup]) -> torch.Tensor:
             _box(out, one.shard_offsets, one.shard_sizes).copy_(part[at:at + count].view(one.shard_sizes))
             at += count
     return out
+
+
+def _served(group: dist.ProcessGroup, device: torch.device) -> torch.device:
+    """Where a tensor must be for the group to send it: on its device, unless no backend of the group serves that, as NCCL serves no CPU memory."""
+    types = [backend.partition(":")[0] for backend in dist.get_backend_config(group).split(",")]
+    return device if device.type in types else torch.device(types[0])
 
 
 def _box(whole: torch.Tensor, offset, extent) -> torch.Tensor:

@@ -5,6 +5,7 @@ nothing, and takes it back when there is nothing to restore: what a fresh run do
 """
 import collections
 import contextlib
+import importlib
 from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
 import torch
@@ -13,6 +14,9 @@ from cairn.torch.model import Part
 from cairn.torch.placement import Placement, local_of, place
 
 Names = Dict[int, List[Tuple[str, Placement, torch.Tensor]]]
+_module = vars(importlib.import_module("torch.optim.optimizer"))  # which is no attribute of torch.optim
+_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")  # of an optimizer
+_GLOBAL_HOOKS = ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")  # of torch.optim.optimizer
 
 
 def inner_of(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
@@ -21,7 +25,8 @@ def inner_of(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
 
 
 def names_in(optimizer: torch.optim.Optimizer, names: Names) -> Names:
-    """`names`, and for the optimizer's parameters that belong to no attached model "group.<i>.<j>"."""
+    """`names`, and for the optimizer's parameters that belong to no attached model "group.<i>.<j>". `optimizer` is the outer one, so that a
+    parameter's number is the same on all ranks."""
     out = dict(names)
     for i, group in enumerate(optimizer.param_groups):
         for j, parameter in enumerate(group["params"]):
@@ -30,16 +35,16 @@ def names_in(optimizer: torch.optim.Optimizer, names: Names) -> Names:
 
 
 class State:
-    """names: by id of the parameter, from model.parts_of."""
+    """names: by id of the parameter, from model.parts_of. make: whether state that the optimizer has not made yet is made."""
 
-    def __init__(self, name: str, optimizer: torch.optim.Optimizer, names: Names):
+    def __init__(self, name: str, optimizer: torch.optim.Optimizer, names: Names, make: bool = True):
         self.inner = inner_of(optimizer)
         self.name = name
         self.outer = optimizer
         self.spread = self.inner is not optimizer
-        self.names = names_in(self.inner, names)
+        self.names = names_in(optimizer, names)
         self.before = {parameter: dict(state) for parameter, state in self.inner.state.items()}
-        self.made = self._make()
+        self.made = make and self._make()
         self.spare = {parameter: dict(state) for parameter, state in self.inner.state.items()}
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
@@ -53,8 +58,12 @@ class State:
         lacking = [parameter for parameter in self.parameters() if parameter.requires_grad and parameter not in self.inner.state
                    and parameter.numel() > 0]  # of a DTensor's elements all count
         if lacking:
-            with _harmless(self.inner, list(self.parameters()), lacking):
-                type(self.inner).step(self.inner)
+            try:
+                with _harmless(self.inner, list(self.parameters()), lacking):
+                    type(self.inner).step(self.inner)
+            except BaseException:
+                self.discard()
+                raise
         return True
 
     def discard(self) -> None:
@@ -105,7 +114,7 @@ class State:
             if plain:
                 scalars[name] = plain
         groups = [{"of": [self.names[id(p)][0][0] for p in group["params"]], **{k: v for k, v in group.items() if k != "params"}}
-                  for group in self.outer.param_groups if all(id(p) in self.names for p in group["params"])]
+                  for group in self.outer.param_groups]
         return {"scalars": scalars, "absent": absent, "groups": groups}
 
     def unloaded(self, loaded: Set[str]) -> List[str]:
@@ -125,49 +134,57 @@ class State:
             elif name in values["scalars"]:
                 self.inner.state.setdefault(parameter, {}).update(values["scalars"][name])
         by_member = {name: group for group in values["groups"] for name in group["of"]}
-        for optimizer in {id(self.outer): self.outer, id(self.inner): self.inner}.values():
-            for i, group in enumerate(optimizer.param_groups):
-                saved = next((by_member[self.names[id(p)][0][0]] for p in group["params"]
-                              if id(p) in self.names and self.names[id(p)][0][0] in by_member), None)
-                if saved is None and not group["params"] and i < len(values["groups"]):
-                    saved = values["groups"][i]
-                for key, value in (saved or {}).items():
-                    if key == "of":
-                        continue
-                    if isinstance(group.get(key), torch.Tensor) and isinstance(value, torch.Tensor):
-                        group[key].copy_(value)
-                    else:
-                        group[key] = value
+        for i, group in enumerate(self.outer.param_groups):
+            saved = next((by_member[self.names[id(p)][0][0]] for p in group["params"] if self.names[id(p)][0][0] in by_member), None)
+            if saved is None and not group["params"] and i < len(values["groups"]):
+                saved = values["groups"][i]
+            for own in (group, self.inner.param_groups[i]) if self.spread else (group,):  # of the inner one's, this rank may have no parameter
+                _set_group(own, saved or {})
+
+
+def _set_group(group: Dict[str, Any], saved: Dict[str, Any]) -> None:
+    for key, value in saved.items():
+        if key == "of":
+            continue
+        if isinstance(group.get(key), torch.Tensor) and isinstance(value, torch.Tensor):
+            group[key].copy_(value)
+        else:
+            group[key] = value
+
+
 
 
 @contextlib.contextmanager
 def _harmless(optimizer: torch.optim.Optimizer, parameters, lacking) -> Iterator[None]:
-    """Inside, a step makes the state of those that lack it, and changes no other, nor parameters, gradients, learning rates, hooks or random generators."""
-    hooks = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
-    kept_hooks = {name: getattr(optimizer, name) for name in hooks if hasattr(optimizer, name)}
+    """Inside, a step makes the state of those that lack it, and calls no hooks. All else is put back, after an error too: parameters, gradients, random
+    generators, and what the groups and the optimizer itself hold (learning rates, counts of steps)."""
     grads = [parameter.grad for parameter in parameters]
-    rates = [group["lr"] for group in optimizer.param_groups if "lr" in group]
     values = [parameter.detach().clone() for parameter in lacking]
-    generator = torch.get_rng_state()
+    groups = [{key: (value, value.clone() if isinstance(value, torch.Tensor) else None) for key, value in group.items()} for group in optimizer.param_groups]
+    attributes, global_hooks = dict(vars(optimizer)), {name: _module[name] for name in _GLOBAL_HOOKS}
+    devices = {parameter.device.index for parameter in lacking if parameter.device.type not in ("cpu", "meta")}
     try:
-        for name in kept_hooks:
-            setattr(optimizer, name, collections.OrderedDict())
-        for parameter in parameters:
-            parameter.grad = None
-        for parameter in lacking:
-            parameter.grad = torch.zeros_like(parameter)
-        for group in optimizer.param_groups:
-            if "lr" in group:
-                group["lr"] = torch.zeros_like(group["lr"]) if isinstance(group["lr"], torch.Tensor) else 0.0
-        yield
+        with torch.random.fork_rng(devices):
+            vars(optimizer).update({name: collections.OrderedDict() for name in _HOOKS})
+            _module.update({name: collections.OrderedDict() for name in _GLOBAL_HOOKS})
+            for parameter in parameters:
+                parameter.grad = None
+            for parameter in lacking:
+                parameter.grad = torch.zeros_like(parameter)
+            for group in optimizer.param_groups:
+                if "lr" in group:
+                    group["lr"] = torch.zeros_like(group["lr"]) if isinstance(group["lr"], torch.Tensor) else 0.0
+            yield
     finally:
-        torch.set_rng_state(generator)
-        for name, kept in kept_hooks.items():
-            setattr(optimizer, name, kept)
+        _module.update(global_hooks)
+        vars(optimizer).clear()
+        vars(optimizer).update(attributes)
         with torch.no_grad():
             for parameter, grad in zip(parameters, grads):
                 parameter.grad = grad
             for parameter, value in zip(lacking, values):
                 parameter.copy_(value)
-        for group, rate in zip((g for g in optimizer.param_groups if "lr" in g), rates):
-            group["lr"] = rate
+            for group, kept in zip(optimizer.param_groups, groups):
+                group.clear()
+                for key, (value, content) in kept.items():
+                    group[key] = value if content is None else value.copy_(content)
