@@ -18,10 +18,8 @@ std::optional<int> ToInt(const std::optional<std::string>& text) {
   return value;
 }
 
-// torchrun, whose ranks are all below one task of the node, says it itself. SLURM_STEP_TASKS_PER_NODE is "4(x2),3": the tasks of the node with position
-// SLURM_NODEID.
-int RanksOnNode(const GetEnv& get) {
-  if (const auto told = ToInt(get("LOCAL_WORLD_SIZE"))) return std::max(1, *told);
+// SLURM_STEP_TASKS_PER_NODE is "4(x2),3": the tasks of the node with position SLURM_NODEID.
+int TasksOnNode(const GetEnv& get) {
   const std::string text = get("SLURM_STEP_TASKS_PER_NODE").value_or("1");
   const int node = ToInt(get("SLURM_NODEID")).value_or(0);
   int position = 0;
@@ -41,6 +39,21 @@ int RanksOnNode(const GetEnv& get) {
     ++at;
   }
   return 1;
+}
+
+// Where this rank is among those of its node.
+struct OnNode {
+  int position = 0;
+  int count = 1;
+};
+
+// Ranks that a launcher has started, below one task of the node or without Slurm, have been counted by themselves (hooks/python) or by torchrun.
+OnNode PlaceOnNode(const GetEnv& get) {
+  for (const std::string prefix : {"SLURM_CAIRN_LOCAL_", "LOCAL_"}) {
+    const auto position = ToInt(get(prefix + "RANK")), count = ToInt(get(prefix + "WORLD_SIZE"));
+    if (position && count) return {*position, std::max(1, *count)};
+  }
+  return {ToInt(get("SLURM_LOCALID")).value_or(0), TasksOnNode(get)};
 }
 
 }  // namespace
@@ -75,8 +88,9 @@ Result<std::optional<Bootstrap>> ReadBootstrap(const GetEnv& get, int rank, int 
   gethostname(host, sizeof host - 1);
   out.node = get("SLURM_CAIRN_NODE").value_or(get("SLURMD_NODENAME").value_or(host));
   out.nodes = get("SLURM_STEP_NODELIST").value_or("");
-  out.first_on_node = ToInt(get(get("LOCAL_WORLD_SIZE") ? "LOCAL_RANK" : "SLURM_LOCALID")).value_or(0) == 0;
-  out.ranks_on_node = token ? RanksOnNode(get) : 1;
+  const OnNode place = PlaceOnNode(get);
+  out.first_on_node = place.position == 0;
+  out.ranks_on_node = token ? place.count : 1;
   out.epilog_cleans = get("SLURM_CAIRN_EPILOG") == "1";
   // <job>.<step>.<restart>, or 0.0.0 outside Slurm.
   const size_t first = out.key.find('.'), second = out.key.find('.', first + 1);

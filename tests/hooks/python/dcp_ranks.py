@@ -4,8 +4,10 @@
 
 What a tensor holds follows from its name, so what was loaded on two ranks is compared with what four ranks must have saved.
 """
+import concurrent.futures
 import pathlib
 import sys
+import threading
 
 import torch
 import torch.distributed as dist
@@ -130,12 +132,34 @@ def save(folder):
     refused(lambda: torch_dcp.save(mixed, storage_writer=writer, planner=AllWrite()), "array \"plain\" is F32 [3] on one rank and F32 [4] on another")
     torch_dcp.save({"tensors": tensors}, storage_writer=writer)  # what failed is in nobody's way
 
+    three_at_once(folder / "three")
     half = dist.new_group([2, 3])
     if dist.get_rank() > 1:
         ours = {"tensor": torch.arange(9.)}
         cairn.torch.checkpoint.async_save(ours, checkpoint_id=folder / "half@3", process_group=half, coordinator_rank=1)
         ours["tensor"].fill_(-1)  # the copy is what is saved
         assert cairn.torch.checkpoint.maybe_finalize_async_calls(blocking=True)
+
+
+
+def three_at_once(folder):
+    """Saves over groups of their own, which not all ranks begin in the same order."""
+    groups = [dist.new_group() for _ in range(3)]
+    queued = threading.Event()
+
+    class Watched(StorageWriter):
+        def set_up_storage_writer(self, *arguments, **options):
+            super().set_up_storage_writer(*arguments, **options)
+            queued.set()
+
+    with concurrent.futures.ThreadPoolExecutor(3) as threads:
+        saves = []
+        for i in (0, 2, 1) if dist.get_rank() == 1 else (0, 1, 2):
+            queued.clear()
+            saves.append(threads.submit(torch_dcp.save, {"x": torch.tensor(i + 1.)}, storage_writer=Watched(folder, step=i + 1), process_group=groups[i]))
+            assert queued.wait(60)
+        for one in saves:
+            one.result(60)
 
 
 class AllWrite(torch_dcp.DefaultSavePlanner):

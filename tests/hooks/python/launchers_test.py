@@ -3,16 +3,9 @@ import os
 import subprocess
 import sys
 import unittest
-from unittest import mock
 
-from lives import HERE, ROOT, Lives, main
+from lives import HERE, Lives, main, run_group
 from step import clean_environment
-
-sys.path.insert(0, str(ROOT / "hooks/python"))
-import torch.distributed  # noqa: E402
-
-import cairn  # noqa: E402
-from cairn.torch import meeting  # noqa: E402
 
 
 class LaunchersTest(Lives):
@@ -42,25 +35,8 @@ class LaunchersTest(Lives):
 
 
 class MeetingTest(unittest.TestCase):
-    """Rank 1 of two, with a rank 0 that has told it this."""
-
-    def meet(self, told, **environment):
-        def broadcast(objects):
-            objects[0] = told
-
-        with mock.patch.dict(os.environ, environment), mock.patch.multiple(
-                torch.distributed, is_initialized=lambda: True, get_world_size=lambda: 2, get_rank=lambda: 1, broadcast_object_list=broadcast):
-            os.environ.pop("SLURM_CAIRN_TOKEN", None)
-            meeting.meet()
-            return os.environ.get("SLURM_CAIRN_TOKEN")
-
-    def test_what_rank_0_tells_becomes_environment_where_saves_are_asked_for(self):
-        told = {"SLURM_CAIRN_TOKEN": "token"}
-        self.assertEqual(self.meet(told, CAIRN_CHECKPOINT="on"), "token")
-        self.assertEqual(self.meet(told, CAIRN_CHECKPOINT="off"), None)
-        self.assertEqual(self.meet("no such file", CAIRN_CHECKPOINT="10m"), None)
-        with self.assertRaisesRegex(cairn.Error, "the host process of 2 ranks does not start: no such file"):
-            self.meet("no such file", CAIRN_CHECKPOINT="10m", CAIRN_REQUIRE="yes")
+    def test_rank_0_alone_knows_of_saves_and_every_rank_hears_what_became_of_them(self):
+        run_group(self, 2, "met.py", (Lives.build / "runtime/command").resolve())
 
 
 if __name__ == "__main__":

@@ -55,6 +55,20 @@ TEST(Bootstrap, RanksBelowTorchrunAreCountedByIt) {
   EXPECT_FALSE((*ReadBootstrap(From(env), -1, 0))->first_on_node);
   env["LOCAL_RANK"] = "0";
   EXPECT_TRUE((*ReadBootstrap(From(env), -1, 0))->first_on_node);
+  env.erase("LOCAL_RANK");  // somebody else's variable: it does not make all ranks the first of their node
+  env["SLURM_LOCALID"] = "2";
+  EXPECT_EQ((*ReadBootstrap(From(env), -1, 0))->ranks_on_node, 1);
+  EXPECT_FALSE((*ReadBootstrap(From(env), -1, 0))->first_on_node);
+}
+
+TEST(Bootstrap, RanksThatHaveCountedThemselvesAreBelieved) {
+  Env env = kStep;
+  env["LOCAL_WORLD_SIZE"] = "4";
+  env["LOCAL_RANK"] = "0";
+  env["SLURM_CAIRN_LOCAL_WORLD_SIZE"] = "2";
+  env["SLURM_CAIRN_LOCAL_RANK"] = "1";
+  EXPECT_EQ((*ReadBootstrap(From(env), -1, 0))->ranks_on_node, 2);
+  EXPECT_FALSE((*ReadBootstrap(From(env), -1, 0))->first_on_node);
 }
 
 TEST(Bootstrap, ALaterLifeUnderCairnRunIsNoFirstOne) {

@@ -5,12 +5,14 @@
 
 A directory holds all checkpoints of a run, by step. Planners are PyTorch's. With or without a process group, and without srun:
 
-  1. Every rank plans; PyTorch gathers the plans on the coordinator.
-  2. The coordinator owns the directory (cairn.writer), begins a checkpoint, and sends its folder with the plans (prepare_global_plan).
+  1. Every rank plans; PyTorch gathers the plans on the coordinator, which has queued up before (set_up_storage_writer).
+  2. The coordinator owns the directory (cairn.writer). When the saves before have ended, in the order in which they queued up, it begins a checkpoint,
+     and sends its folder with the plans (prepare_global_plan).
   3. Every rank writes its boxes into files of its own, and returns what the index has to know of them (write_data).
   4. The coordinator commits (finish). A rank that fails leaves an attempt without a manifest: no checkpoint.
 
-A rank's saves of one directory come one after the other: step 1 waits until the one before has ended on this rank.
+So saves of one directory come one after the other, and no rank but the coordinator waits for a turn: whatever the order in which the saves' threads run on
+the ranks, there is no circle. As everywhere in PyTorch, saves that overlap need process groups of their own.
 
 What is no tensor is stored by a codec (cairn.torch.codec unless another is given), never as pickle: the bytes that PyTorch's planners make and take are
 unpacked and made anew on this side.
@@ -22,7 +24,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import torch
 from torch.distributed import checkpoint as torch_dcp
@@ -45,34 +47,58 @@ from cairn.writer import Box, Writer, write_boxes
 _BLOB = "torch.dcp"  # {"values": encoded by name, "planner_data": paths by name}
 _lock = threading.Lock()
 _writers: Dict[str, Writer] = {}  # by directory: owned until the interpreter ends, as the life of a job owns it
-_saving: Dict[str, int] = {}  # by directory: the thread whose save was the last to have its turn; it may have ended, or failed
+_queues: Dict[str, List[int]] = {}  # by directory: the threads whose saves have queued up and have not finished; they may have failed
 
 
 def _writer(directory: str) -> Writer:
     with _lock:
-        path = os.path.realpath(directory)
-        if path not in _writers:
-            _writers[path] = Writer(path)
-        return _writers[path]
+        if directory not in _writers:
+            _writers[directory] = Writer(directory)
+        return _writers[directory]
 
 
-def _leave_if_nobody_would(directory: str) -> None:
-    """async_save's own process (AsyncCheckpointerType.PROCESS) is a daemon, which is killed at the end and could not give the directory back then."""
+def _leave_when_ended(directory: str) -> None:
+    """async_save's own process (AsyncCheckpointerType.PROCESS) is a daemon, which is killed at the end and could not give the directory back then: so it does
+    after each save. `finish` leaves before the program knows of the end; DCP calls nothing at the end of a save that failed, so that is looked for."""
+    thread = threading.get_ident()
+
+    def leave() -> None:
+        while not _left(directory, lambda: not _saves(thread)):
+            time.sleep(0.01)
+
     if multiprocessing.current_process().daemon:
-        with _lock:
-            _writers.pop(os.path.realpath(directory)).close()
+        threading.Thread(target=leave, daemon=True).start()
+
+
+def _left(directory: str, if_so: Callable[[], bool]) -> bool:
+    """Gives the directory back, if so: a save that begins meanwhile has it to itself, or anew."""
+    with _lock:
+        if if_so() and directory in _writers:
+            _writers.pop(directory).close()
+        return directory not in _writers
+
+
+def _queue_up(directory: str) -> None:
+    _leave_queues()  # if its last save has failed
+    with _lock:
+        _queues.setdefault(directory, []).append(threading.get_ident())
+
+
+def _leave_queues() -> None:
+    with _lock:
+        for queue in _queues.values():
+            if threading.get_ident() in queue:
+                queue.remove(threading.get_ident())
 
 
 def _wait_for_turn(directory: str) -> None:
-    """Until no other thread of this process saves into the directory. DCP calls nothing at the end of a save that failed, so its threads are looked at."""
-    path, me = os.path.realpath(directory), threading.get_ident()
-    with _lock:
-        for ended in [one for one, thread in _saving.items() if thread == me]:
-            del _saving[ended]
+    """Until this thread is the first of its queue. DCP calls nothing at the end of a save that failed, so the threads of those before are looked at."""
     while True:
         with _lock:
-            if path not in _saving or not _saves(_saving[path]):
-                _saving[path] = me
+            queue = _queues[directory]
+            while queue[0] != threading.get_ident() and not _saves(queue[0]):
+                queue.pop(0)
+            if queue[0] == threading.get_ident():
                 return
         time.sleep(0.01)
 
@@ -123,6 +149,7 @@ class _Place:
 class _Begun:
     """What the coordinator has begun, and what the save is to be called; `given` and `named` as StorageWriter's."""
 
+    directory: str
     writer: Writer
     folder: str
     tag: Optional[str]
@@ -147,7 +174,9 @@ class StorageWriter(torch_dcp.StorageWriter):
                  codec: Any = PlainCodec):
         self._given = (step, tag)
         self.keep, self.codec = keep, codec
-        self._begun: Dict[int, _Begun] = {}  # by thread: a save prepares and finishes on the same one, and two may be under way
+        # By thread: a save queues up, prepares and finishes on the same one, and two may be under way.
+        self._queued: Dict[int, Tuple[str, Tuple[Optional[int], Optional[str]]]] = {}  # directory, and what its path has named
+        self._begun: Dict[int, _Begun] = {}
         self.reset(directory)
 
     def reset(self, checkpoint_id: Union[None, str, os.PathLike] = None) -> None:
@@ -159,7 +188,10 @@ class StorageWriter(torch_dcp.StorageWriter):
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         if kwargs.get("use_collectives") is False:
             raise Invalid("use_collectives=False: each rank would commit a checkpoint of its own. Leave it out")
-        _wait_for_turn(self.directory)
+        if is_coordinator:
+            directory = os.path.realpath(self.directory)
+            _queue_up(directory)
+            self._queued[threading.get_ident()] = directory, self._named
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
         for item in plan.items:
@@ -170,10 +202,13 @@ class StorageWriter(torch_dcp.StorageWriter):
     def prepare_global_plan(self, plans: List[SavePlan]) -> List[SavePlan]:
         if not all(getattr(plan, "usable", True) for plan in plans):
             raise Invalid("the planner has enable_plan_caching, and hands out plans of an earlier save: leave it out, they are quickly made")
-        given, named, writer = self._given, self._named, _writer(self.directory)
+        directory, named = self._queued.pop(threading.get_ident())
+        _wait_for_turn(directory)
+        given, writer = self._given, _writer(directory)
+        _leave_when_ended(directory)
         step, tag = (one if one is not None else other for one, other in zip(named, given))
         folder = writer.begin(step)
-        self._begun[threading.get_ident()] = _Begun(writer, folder, tag, self.keep, given, named)
+        self._begun[threading.get_ident()] = _Begun(directory, writer, folder, tag, self.keep, given, named)
         return [dataclasses.replace(plan, storage_data=_Place(folder, rank, len(plans))) for rank, plan in enumerate(plans)]
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future:
@@ -207,7 +242,9 @@ class StorageWriter(torch_dcp.StorageWriter):
             self._given = (None, None)
         if self._named is begun.named:  # else the next save has been named meanwhile
             self._named = (None, None)
-        _leave_if_nobody_would(self.directory)
+        if multiprocessing.current_process().daemon:
+            _left(begun.directory, lambda: True)
+        _leave_queues()
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: Union[str, os.PathLike]) -> bool:

@@ -1,46 +1,75 @@
 """Ranks that nobody brings together: torchrun, mpirun or mp.spawn has started them, and CAIRN_CHECKPOINT asks for saves, but there is no srun --checkpoint.
 
   1. Rank 0 starts the host process (`cairn host --print-env`), which serves until rank 0 ends: its stdin is a pipe that rank 0 holds.
-  2. What it prints (where it listens, a token, the settings) rank 0 broadcasts. (The store of torchrun's agent would still have that of an earlier life.)
-  3. All put it into their environment, where the session finds it as it would find what srun has given.
+  2. What it prints (where it listens, a token, the settings) rank 0 puts into the store of the process group, or why there is nothing: that saves are not
+     asked for, or that the host process does not start. Only rank 0's variables count; mpirun gives those of its shell to no other node.
+  3. The others wait for this word. All put it into their environment, where the session finds it as it would find what srun has given.
+  4. Each counts itself among the ranks of its node, and says so; who is the last of all takes the word, with the token, out of the store.
 
+The store has no collectives, so it works for any backend, on whatever device, and of an earlier life by torchrun it knows nothing (its keys begin with that
+life's number).
 A restart by torchrun itself (--max-restarts) is a later life, as one by Slurm is.
 """
+import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
-from typing import Any, Dict, List, Optional
+from typing import Dict, Optional
 
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import _get_default_store
 
 from cairn.errors import Error
 
 _host: Optional[subprocess.Popen] = None  # of rank 0: it ends with this process
+_meetings = 0
 
 
 def meet() -> None:
-    """Before the first session is opened; all ranks, or those that ask for saves would wait for rank 0. Raises `cairn.Error` where CAIRN_REQUIRE is set
-    and there is no host process; else that is said, and the ranks run unprotected."""
-    if "SLURM_CAIRN_TOKEN" in os.environ or os.environ.get("CAIRN_CHECKPOINT", "off") in ("", "off"):
-        return
+    """Before a session is opened; all ranks of the default process group, where there is one. Raises `cairn.Error` where CAIRN_REQUIRE is set and there is
+    no host process; else that is said, and the ranks run unprotected."""
+    global _meetings
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
         return
-    told: List[Any] = [None]
-    if dist.get_rank() == 0:
-        try:
-            told = [_start_host()]
-        except Exception as error:  # the others wait for a word in any case
-            told = [str(error)]
-    dist.broadcast_object_list(told)
-    if isinstance(told[0], str):
-        text = f"the host process of {dist.get_world_size()} ranks does not start: {told[0]}"
-        if os.environ.get("CAIRN_REQUIRE", "no") == "yes":
-            raise Error(text)
-        if dist.get_rank() == 0:
-            print(f"cairn: NOT PROTECTED: {text}", file=sys.stderr, flush=True)
+    _meetings += 1
+    store, rank, key = _get_default_store(), dist.get_rank(), f"cairn/{_meetings}"
+    if rank == 0:
+        store.set(key, json.dumps(_word()))
+    if "SLURM_CAIRN_TOKEN" in os.environ:
         return
-    os.environ.update(told[0])
+    word = json.loads(store.get(key))
+    if "environment" in word:
+        os.environ.update(word["environment"])
+        _count(store, key)
+    elif "failed" in word:
+        text = f"the host process of {dist.get_world_size()} ranks does not start: {word['failed']}"
+        if word["required"]:
+            raise Error(text)
+        if rank == 0:
+            print(f"cairn: NOT PROTECTED: {text}", file=sys.stderr, flush=True)
+
+
+def _word() -> Dict:
+    """What rank 0 has to tell."""
+    if "SLURM_CAIRN_TOKEN" in os.environ or os.environ.get("CAIRN_CHECKPOINT", "off") in ("", "off"):
+        return {}
+    try:
+        library = {name: os.environ[name] for name in ("CAIRN_LIBRARY",) if name in os.environ}
+        return {"environment": library | _start_host()}
+    except Exception as error:  # the others wait for a word in any case
+        return {"failed": str(error), "required": os.environ.get("CAIRN_REQUIRE", "no") == "yes"}
+
+
+def _count(store: dist.Store, key: str) -> None:
+    node = f"{key}/{socket.gethostname()}"
+    position = store.add(node, 1) - 1
+    if store.add(f"{key}/counted", 1) == dist.get_world_size():
+        store.delete_key(key)
+        store.set(f"{key}/all", "")
+    store.wait([f"{key}/all"])
+    os.environ.update(SLURM_CAIRN_LOCAL_RANK=str(position), SLURM_CAIRN_LOCAL_WORLD_SIZE=str(store.add(node, 0)))
 
 
 def _start_host() -> Dict[str, str]:
