@@ -272,7 +272,7 @@ void Leader::Bound(const std::optional<TimePoint>& deadline) {
 void Leader::FollowSave(Input& in) {
   const Want want = WantOf(in);
   if (Serves(current_.reason, want.reason) && want.tags.empty()) return JoinSave(in);
-  if (!gone_.empty()) return RefuseSave(in);
+  if (!gone_.empty() && !want.any_state()) return RefuseSave(in);
   if (pending_) {
     pending_->Merge(want);
   } else {
@@ -392,7 +392,8 @@ void Leader::EndSave(const Status& status, TimePoint now, Nanoseconds held_back)
 
 // Whether the save that has just been committed is all that fits into the time of what follows it.
 bool Leader::StandsInFor(const Want& want, TimePoint now) const {
-  if (!want.deadline || !want.all_bounded || !want.tags.empty()) return false;
+  if (!want.any_state()) return false;
+  if (!gone_.empty()) return true;
   Nanoseconds period{};
   for (const Peer& peer : peers_) period = std::max(period, peer.count.period);
   return *want.deadline - now < 2 * period + *hurried_write_time_;

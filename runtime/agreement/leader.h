@@ -6,7 +6,7 @@
 //     the earlier deadline win. Later it follows: requests that follow are merged into one. Urgency: preempt > timelimit > end > request >
 //     interval. An interval, or the same preempt, timelimit or end once more, is served by the save under way in any state. So are requests
 //     that follow when the save under way is durable and less of their time is left than two steps and what it took to write: a newer one
-//     would not fit.
+//     would not fit; nor can there be one when a member is gone (10).
 //     L takes the next id and sends Poll(id).
 //  2. M answers Count(id, c, period, mode).
 //  3. All in: if everyone stands still (quiet at one c that no final member is past, or all final), T = the largest c and the snapshot is
@@ -23,7 +23,8 @@
 //  8. All records in: the session commits; L sends Committed(id).
 //  9. Failed, unequal labels, a deadline, or a member gone before its record: Drop(id) to all. A member that falls silent (suspect)
 //     before it staged: Drop(id), and the request is held until the member answers again or its time is up.
-// 10. A member that is gone ends saving for this life: whatever its loss does not hinder is finished, later requests are refused.
+// 10. A member that is gone ends saving for this life: whatever its loss does not hinder is finished, and serves requests whose time is short
+//     (1); others are refused.
 // 11. cairn_finalize: M sends Finalized(c) and stays; its memory stands for every later T. When all are final L saves once more if the
 //     count has moved since the last commit and no M has said that its state is gone, has the run recorded as finished, and sends Close.
 // 12. cairn_wait: M stands still, as in quiet, and sends Sync. When all have and L is idle, L sends Synced.
@@ -186,6 +187,8 @@ class Leader {
     std::vector<Rank> from;          // gets an Answer each; a member may stand here more than once
     std::vector<uint64_t> requests;  // their numbers
     void Merge(const Want& other);
+    // The newest state that can be durable in time is wanted, and not that of a moment: an older save may stand in.
+    bool any_state() const { return deadline && all_bounded && tags.empty(); }
   };
 
   // The handlers of the table in leader.cc.

@@ -19,7 +19,7 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Slurm sends the user's signal to every rank of a step: what comes from other ranks within this time is the same request.
+// Slurm sends a signal to every rank of a step: what comes from other ranks within this time is the same one.
 constexpr Nanoseconds kSameSignal = seconds(1);
 // Somebody sits there and waits for the program to end; a directory that hangs must not keep it.
 constexpr milliseconds kInterruptBound(500);
@@ -240,6 +240,8 @@ void Coordinator::Carry(agreement::LeaderActions actions) {
     }
   }
   ScheduleTick();
+  // What was under way then has been finished.
+  if (next_life_ && !can_save()) ending_.OnLost();
 }
 
 void Coordinator::OnPartnerHeld(const PartnerHeld& held) {
@@ -287,8 +289,10 @@ void Coordinator::OnSaveEnded(const agreement::SaveEnded& ended) {
     if (late) return links_.log->Debug("no save (interval): ", last_failure_);
     links_.log->Warn("no save (", TriggerName(ended.reason), "): ", last_failure_,
                      ended.reason == kTriggerEnd ? "" : ". The job goes on");
-    OnClerk([reason = ended.reason, step = ended.count, why = last_failure_](Keeper& keeper) {
-      keeper.Abandon();
+    // A request that was refused may leave the save of others under way.
+    const bool begun = ended.id != 0;
+    OnClerk([begun, reason = ended.reason, step = ended.count, why = last_failure_](Keeper& keeper) {
+      if (begun) keeper.Abandon();
       keeper.Journal("dropped", {{"trigger", Keeper::Quote(TriggerName(reason))},
                                  {"step", std::to_string(step)},
                                  {"why", Keeper::Quote(why)}});
@@ -346,9 +350,8 @@ void Coordinator::OnPeer(int rank, PeerState state, const std::string& why) {
     case PeerState::kSuspect:
       return Carry(leader_->OnSuspect(member, now));
     case PeerState::kGone:
-      Carry(leader_->OnGone(member, why, now));
-      if (ends && !over && boot_.supervised) ending_.OnLost();
-      return;
+      next_life_ |= !over && boot_.supervised;
+      return Carry(leader_->OnGone(member, why, now));
     case PeerState::kLeft:
       return Carry(leader_->OnGone(member, "left without cairn_finalize", now));
   }
@@ -392,11 +395,11 @@ Ending::Stand Coordinator::Stand() const {
 
 void Coordinator::OnSignal(int from, const SignalSeen& signal) {
   links_.log->Debug("signal ", signal.signo, signal.from_slurm ? " from Slurm" : " from elsewhere");
-  if (signal.signo == SIGTERM) return ending_.OnSigterm();
   const auto now = std::chrono::steady_clock::now();
-  if (now - requested_ < kSameSignal && requesters_.insert(from).second) return;
-  requested_ = now;
-  requesters_ = {from};
+  Seen& seen = seen_[signal.signo];
+  if (now - seen.first < kSameSignal && seen.ranks.insert(from).second) return;
+  seen = {now, {from}};
+  if (signal.signo == SIGTERM) return ending_.OnSigterm();
   const std::string why = WhyNoSave();
   if (!why.empty()) return links_.log->Debug("signal ", signal.signo, " saves nothing: ", why);
   links_.trigger(kTriggerRequest, agreement::kNoLimit, "");

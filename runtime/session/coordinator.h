@@ -4,6 +4,7 @@
 #define CAIRN_RUNTIME_SESSION_COORDINATOR_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -99,8 +100,11 @@ class Coordinator {
   bool idle_ = true;                               // no save was under way at the last look
   DrainMeter drain_;
   ControlDesk desk_;
-  std::chrono::steady_clock::time_point requested_{};  // by the user's own signal,
-  std::set<int> requesters_;                           // which reached these ranks so far
+  struct Seen {  // the latest signal of a kind
+    std::chrono::steady_clock::time_point first{};
+    std::set<int> ranks;  // that it reached so far
+  };
+  std::map<int, Seen> seen_;  // by signal
   // The newest snapshot that all have staged, and that which the partners hold.
   struct Tier {
     uint64_t save_id = 0;
@@ -118,6 +122,7 @@ class Coordinator {
   bool told_host_ = false;
   std::function<void()> on_interrupt_;  // until the journal tells of it, or the time for that is over
   bool lost_ = false;                   // a rank is gone
+  bool next_life_ = false;  // so `cairn run` starts another life, when this one has finished its save
   bool closed_ = false;
   Ending ending_;
   Keeper keeper_;  // the clerk's, once it runs

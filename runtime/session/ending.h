@@ -55,11 +55,11 @@ class Ending {
   Ending(const Bootstrap& boot, Links links);
 
   void Start();      // the restore is over
-  void OnSigterm();  // at any member
+  void OnSigterm();  // at the members: once for all that it reaches
   void OnSaveEnded(const agreement::SaveEnded& ended);
   // A save for a resize to `nodes` (a number, or a list of names) is durable.
   void OnResize(const std::string& nodes);
-  void OnLost();  // a rank is gone, under `cairn run`
+  void OnLost();  // under `cairn run`: a rank is gone, and no save is under way any more. Again: nothing
   void Stop();    // the session closes
 
   ExitPolicy::State state() const { return policy_.state(); }

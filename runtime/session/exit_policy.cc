@@ -23,7 +23,6 @@ std::string_view ExitStateName(ExitPolicy::State state) {
 }
 
 ExitPolicy::Action ExitPolicy::OnSignal() {
-  const bool first = !signalled_;
   signalled_ = true;
   switch (state_) {
     case State::kRunning:
@@ -32,15 +31,15 @@ ExitPolicy::Action ExitPolicy::OnSignal() {
     case State::kAwaitingKill:
       state_ = State::kLeft;
       return Action::kLeave;
-    // The watch began the final save and now comes a signal: it may be a cancel.
+    // What was asked before it came does not know of a cancel.
+    case State::kAsking:
     case State::kSaving:
-      return first ? Action::kAskCause : Action::kNothing;
+      return Action::kAskCause;
     // Slurm's own, which may overtake the answer to the requeue that caused it.
     case State::kRequeueing:
       told_to_go_ = true;
       return Action::kNothing;
-    case State::kAsking:
-    case State::kAskingAgain:
+    case State::kAskingAgain:  // soon, and until there is an answer
     case State::kLeft:
       return Action::kNothing;
   }

@@ -1,7 +1,8 @@
 // ExitPolicy: what becomes of the job once something wants it to end. Pure; the leader feeds it on its loop thread and carries out what it
 // returns. (What the record says of a cause: runtime/slurm/cause.h.)
 //
-//  1. A SIGTERM at any member, or the deadline watch, reaches the leader → kAskCause, once; more of them meanwhile change nothing.
+//  1. A SIGTERM at any member, or the deadline watch, reaches the leader → kAskCause. So does each SIGTERM until the final save is over: it may
+//     be a cancel. (One that reaches several members is one: it is the leader's matter to count so.)
 //  2. The host process answers:
 //       cancelled              → kLeave: nothing is saved, SIGTERM's own effect everywhere, at once
 //       requeued already       → kFinalSave, then kLeave: the sooner, the less is computed in vain. Not durable: kAwaitKill
@@ -69,7 +70,7 @@ class ExitPolicy {
   ExitPolicy(const Settings& settings, bool may_live_again)
       : settings_(settings), may_live_again_(may_live_again) {}
 
-  Action OnSignal();  // a SIGTERM reached a member
+  Action OnSignal();  // a SIGTERM reached the members
   Action OnDeadlineWatch();
   // batch: what `after` = auto means, requeue in a batch job, else wait.
   Action OnCause(const Verdict& verdict, bool batch);

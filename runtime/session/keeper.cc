@@ -163,7 +163,6 @@ std::optional<int64_t> Keeper::BeginOfLifeBefore() const {
 // Between the start and now the directory was out of reach. What is in it may be older than what this life began from, or newer: to go on
 // from there would make orphans of good checkpoints.
 Status Keeper::OwnLate() {
-  CAIRN_RETURN_IF_ERROR(too_late_);
   CAIRN_RETURN_IF_ERROR(Own());
   const auto listing = ListCheckpoints(life_->directory());
   const auto candidates = listing.ok() ? Candidates(*listing) : std::vector<Checkpoint>();
@@ -179,6 +178,7 @@ Status Keeper::OwnLate() {
 }
 
 Result<std::string> Keeper::Prepare(int64_t step) {
+  CAIRN_RETURN_IF_ERROR(too_late_);
   if (!life_) CAIRN_RETURN_IF_ERROR(OwnLate());
   CAIRN_ASSIGN_OR_RETURN(attempt_, BeginAttempt(life_->directory(), life_->epoch(), step));
   return attempt_->path;
@@ -186,6 +186,7 @@ Result<std::string> Keeper::Prepare(int64_t step) {
 
 Result<Published> Keeper::Publish(Index index, const std::vector<MemberRecord>& records, const State& state,
                                   Manifest manifest) {
+  if (!attempt_) return Status(Code::kCancelled, "the attempt has been given up");
   std::vector<ShardRecord> shards;
   Blobs blobs;
   for (const BlobSpec& spec : state.blobs) {
@@ -318,6 +319,7 @@ void Keeper::Prune() {
 
 void Keeper::Close() {
   Abandon();
+  too_late_ = {Code::kCancelled, "rank 0 is leaving"};
   if (!life_) return;
   RemoveControlFile(boot_.settings.dir, Control());
   const Status left = life_->End();

@@ -87,7 +87,7 @@ class Keeper {
 
   // For agreement::Prepare, Commit and Finish.
   Result<std::string> Prepare(int64_t step);
-  // `asked`: when the save was begun.
+  // `asked`: when the save was begun. kCancelled after Abandon.
   Result<SaveReport> Commit(const agreement::Commit& save, std::chrono::steady_clock::time_point asked);
   void JournalSaved(const SaveReport& report);  // apart from Commit: nobody needs to wait for it
   Status Finish();
@@ -103,7 +103,7 @@ class Keeper {
 
   void Abandon();  // the attempt that was prepared, when its save was dropped
   void Prune();
-  void Close();  // the last act
+  void Close();  // the last act: what follows saves nothing
 
   // One line of the journal (catalog/event.h), of this life.
   using Fields = JournalFields;
@@ -128,7 +128,7 @@ class Keeper {
   std::optional<Index> described_;     // the index of every save, but for the files' roots
   std::optional<std::string> parent_;  // from GoOnFrom on
   bool parent_published_ = false;
-  Status too_late_;  // why the directory must not be owned any more
+  Status too_late_;  // why nothing is saved any more
   std::optional<Attempt> attempt_;
   std::string newest_;  // checkpoint that this life loaded or committed; "" = none
   LeaseWatch leases_;

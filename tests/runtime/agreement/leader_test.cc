@@ -547,6 +547,24 @@ TEST_F(LeaderTest, AMemberGoneAfterItsRecordDoesNotHinderTheCommit) {
   EXPECT_EQ(leader.state(), LeaderState::kClosed);
 }
 
+TEST_F(LeaderTest, ASaveThatALossDoesNotHinderServesThoseWhoseTimeIsShort) {
+  ReachDraining();
+  leader.OnMessage(1, Record{1, ""}, At(30));
+  leader.OnGone(1, "exit", At(31));
+  EXPECT_TRUE(Ask(kTriggerPreempt, 32, seconds(20)).empty());
+  const auto refused = Of<SaveEnded>(Ask(kTriggerRequest, 33));
+  ASSERT_EQ(refused.size(), 1u) << "somebody wants the state of this very moment";
+  EXPECT_EQ(refused[0].id, 0u);
+  EXPECT_FALSE(refused[0].status.ok());
+  leader.OnMessage(0, Record{1, ""}, At(34));
+  EXPECT_EQ(Of<Commit>(leader.OnMessage(2, Record{1, ""}, At(35))).size(), 1u);
+  const auto ended = Of<SaveEnded>(leader.OnCommitted(1, OkStatus(), At(40)));
+  ASSERT_EQ(ended.size(), 2u);
+  EXPECT_THAT(ended[1].requests, ElementsAre(2));
+  EXPECT_TRUE(ended[1].status.ok() && ended[1].stands_in);
+  EXPECT_EQ(leader.state(), LeaderState::kClosed);
+}
+
 TEST_F(LeaderTest, AMemberGoneBeforeAllHaveStagedEndsTheSaveAtOnce) {
   ReachStaging();
   leader.OnMessage(1, Staged{1, 106, 7, false}, At(26));

@@ -31,7 +31,6 @@ ExitPolicy Saving(const ExitPolicy::Verdict& verdict) {
 TEST(ExitPolicy, PreemptedBatchJobSavesRequeuesAndWaitsForTheKill) {
   ExitPolicy policy(Settings{}, true);
   EXPECT_EQ(policy.OnSignal(), Action::kAskCause);
-  EXPECT_EQ(policy.OnSignal(), Action::kNothing);  // the other ranks' signals
   EXPECT_EQ(policy.OnCause(Preempted(), true), Action::kFinalSave);
   EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kRequeue);
   EXPECT_EQ(policy.OnRequeued(true), Action::kAwaitKill);
@@ -63,6 +62,23 @@ TEST(ExitPolicy, CancelDuringTheDeadlineWatchsSaveLeavesAtOnce) {
   EXPECT_EQ(policy.OnSignal(), Action::kAskCause);  // it may be a cancel
   EXPECT_EQ(policy.OnCause({Cause::kCancelled, std::nullopt, false, ""}, true), Action::kLeave);
   EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kNothing);  // never requeued
+}
+
+TEST(ExitPolicy, ACancelDuringTheSaveOfAPreemptionLeavesAtOnce) {
+  ExitPolicy policy = Saving(Preempted());
+  EXPECT_EQ(policy.OnSignal(), Action::kAskCause);
+  EXPECT_EQ(policy.OnCause(Preempted(), true), Action::kNothing) << "the end of the grace time";
+  EXPECT_EQ(policy.OnSignal(), Action::kAskCause);
+  EXPECT_EQ(policy.OnCause({Cause::kCancelled, std::nullopt, false, ""}, true), Action::kLeave);
+  EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kNothing);  // never requeued
+}
+
+TEST(ExitPolicy, ACancelThatComesBetweenAPreemptionAndItsAnswerLeavesAtOnce) {
+  ExitPolicy policy(Settings{}, true);
+  EXPECT_EQ(policy.OnSignal(), Action::kAskCause);
+  EXPECT_EQ(policy.OnSignal(), Action::kAskCause);
+  EXPECT_EQ(policy.OnCause(Preempted(), true), Action::kFinalSave);
+  EXPECT_EQ(policy.OnCause({Cause::kCancelled, std::nullopt, false, ""}, true), Action::kLeave);
 }
 
 TEST(ExitPolicy, OwnRequeueInFlightIsNotTakenForACancel) {

@@ -109,6 +109,22 @@ TEST_F(KeeperTest, ALifeThatWasOvertakenNeitherFinishesNorCommitsNorPrunes) {
   EXPECT_EQ(listing.checkpoints[1].name, first);
 }
 
+TEST_F(KeeperTest, WhatWasGivenUpIsNotCommitted) {
+  const auto life = BeginAndRestore("1");
+  const agreement::Commit late = Write(*life, 10);
+  life->keeper->Abandon();
+  EXPECT_EQ(life->keeper->Commit(late, std::chrono::steady_clock::now()).status().code(), Code::kCancelled);
+  Save(*life, 20);
+}
+
+TEST_F(KeeperTest, NothingIsBegunInADirectoryThatWasGivenUp) {
+  const auto life = BeginAndRestore("1");
+  life->keeper->Close();
+  EXPECT_EQ(life->keeper->Prepare(10).status().code(), Code::kCancelled);
+  for (const auto& entry : fs::directory_iterator(dir_))
+    EXPECT_FALSE(entry.path().filename().string().starts_with("step-")) << entry.path();
+}
+
 TEST_F(KeeperTest, TheNextLifeGoesOnFromTheNewest) {
   {
     const auto life = BeginAndRestore("1");
