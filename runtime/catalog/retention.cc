@@ -115,14 +115,18 @@ void HeldLease::Keep(BeatWatch::Time now) {
   (void)lease_->Beat();
 }
 
-BeatingLease::BeatingLease(const RunDirectory& dir, const std::string& checkpoint)
-    : lease_(dir, checkpoint), beat_([this](const std::stop_token& stop) {
-        std::mutex mutex;
-        std::condition_variable_any changed;
-        std::unique_lock lock(mutex);
-        while (!changed.wait_for(lock, stop, kBeatInterval, [&] { return stop.stop_requested(); }))
-          lease_.Keep(std::chrono::steady_clock::now());
-      }) {}
+BeatingLeases::BeatingLeases(const RunDirectory& dir, const std::vector<std::string>& checkpoints) {
+  leases_.reserve(checkpoints.size());
+  for (const std::string& checkpoint : checkpoints) leases_.emplace_back(dir, checkpoint);
+  beat_ = std::jthread([this](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::unique_lock lock(mutex);
+    while (!changed.wait_for(lock, stop, kBeatInterval, [&] { return stop.stop_requested(); })) {
+      for (HeldLease& lease : leases_) lease.Keep(std::chrono::steady_clock::now());
+    }
+  });
+}
 
 Result<std::set<std::string>> LeaseWatch::Leased(const RunDirectory& dir, BeatWatch::Time now) {
   const Result<std::vector<std::string>> files = ListDirectory(dir.PathOf(names::kLeases));

@@ -58,13 +58,13 @@ class HeldLease {
   BeatWatch::Time beaten_;
 };
 
-// The same for a reader that is busy otherwise: a thread of its own beats.
-class BeatingLease {
+// The same for a reader of one or several that is busy otherwise: a thread of its own beats.
+class BeatingLeases {
  public:
-  BeatingLease(const RunDirectory& dir, const std::string& checkpoint);
+  BeatingLeases(const RunDirectory& dir, const std::vector<std::string>& checkpoints);
 
  private:
-  HeldLease lease_;
+  std::vector<HeldLease> leases_;
   std::jthread beat_;
 };
 

@@ -66,10 +66,10 @@ Result<RunDirectory> RunDirectory::Open(const std::string& path, const std::stri
   return RunDirectory(path, *std::move(info), mode);
 }
 
-Result<RunDirectory> RunDirectory::OpenExisting(const std::string& path) {
+Result<RunDirectory> RunDirectory::OpenExisting(const std::string& path, FileMode mode) {
   CAIRN_RETURN_IF_ERROR(MustBeBelowABucket(path));
   Result<RunInfo> info = ReadRun(path + "/" + std::string(names::kRun));
-  if (info.ok()) return RunDirectory(path, *std::move(info), {});
+  if (info.ok()) return RunDirectory(path, *std::move(info), mode);
   if (info.status().code() == Code::kNotFound) {
     return Status(Code::kNotFound, path + " is no run's directory: it holds no file RUN");
   }

@@ -46,8 +46,8 @@ class RunDirectory {
   static Result<RunDirectory> Open(const std::string& path, const std::string& name, FileMode mode = {},
                                    const std::optional<Origin>& origin = {});
 
-  // Opens what is there, for reading; kNotFound when the folder holds no RUN.
-  static Result<RunDirectory> OpenExisting(const std::string& path);
+  // Opens what is there; kNotFound when the folder holds no RUN.
+  static Result<RunDirectory> OpenExisting(const std::string& path, FileMode mode = {});
 
   const std::string& path() const { return path_; }
   const RunInfo& info() const { return info_; }

@@ -35,8 +35,9 @@ Result<int> Push(const std::string& target, const std::string& place, const std:
   if (names.empty()) names.push_back(chosen.checkpoint.name);  // an orphan, or one that is marked as damaged
 
   std::optional<ProgressBar> bar;
-  Json copied = Json::array();
-  size_t were_there = 0;
+  Json copied = Json::array(), passed_over = Json::array();
+  size_t there = 0;
+  bool damaged = false;
   MirrorOptions options;
   if (!keep.empty()) {
     CAIRN_ASSIGN_OR_RETURN(options.keep, ParseKeep("--keep", keep));
@@ -58,7 +59,7 @@ Result<int> Push(const std::string& target, const std::string& place, const std:
   };
   options.copied = [&](const Copied& one) {
     bar.reset();
-    were_there += one.was_there ? 1 : 0;
+    ++there;
     if (json) {
       copied.push_back({{"checkpoint", one.from},
                         {"step", one.step},
@@ -73,15 +74,28 @@ Result<int> Push(const std::string& target, const std::string& place, const std:
     }
     std::fflush(stdout);
   };
+  options.passed_over = [&](const std::string& name, const Status& why) {
+    bar.reset();
+    damaged = damaged || why.code() == Code::kDamage;
+    std::fprintf(stderr, "cairn: not copied: %s\n", why.message().c_str());
+    passed_over.push_back({{"checkpoint", name}, {"code", CodeName(why.code())}, {"message", why.message()}});
+  };
   Mirror mirror(chosen.dir.path(), to, options);
   const Status status = mirror.Copy(names);
   bar.reset();
-  CAIRN_RETURN_IF_ERROR(status);
-  if (json)
-    PrintJson({{"dir", chosen.dir.path()}, {"to", to}, {"checkpoints", copied}});
-  else
-    std::printf("%s of %s in %s\n", Count(names.size(), "checkpoint").c_str(), chosen.dir.path().c_str(),
+  if (!status.ok()) std::fprintf(stderr, "cairn: %s\n", status.message().c_str());
+  if (json) {
+    Json document = {
+        {"dir", chosen.dir.path()}, {"to", to}, {"checkpoints", copied}, {"passed_over", passed_over}};
+    if (!status.ok()) document["error"] = {{"code", CodeName(status.code())}, {"message", status.message()}};
+    PrintJson(document);
+  } else if (there > 0 || status.ok()) {
+    std::printf("%s of %s in %s\n", Count(there, "checkpoint").c_str(), chosen.dir.path().c_str(),
                 to.c_str());
+  }
+  if (status.code() == Code::kInvalid) return kExitUsage;
+  // What was pruned while all were copied is not missed.
+  if (!status.ok() || damaged || (there == 0 && !passed_over.empty())) return kExitBad;
   return kExitGood;
 }
 

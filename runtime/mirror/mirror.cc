@@ -20,21 +20,25 @@
 
 // How a checkpoint of a run comes into its mirror:
 //
-//   1. A read lease keeps it from being pruned from the run while it is read (retention.h).
-//   2. A mirror that is not there is made: its RUN has the bytes of the run's. One that is there must have the run's id.
+//   1. Read leases keep all that are to be copied from being pruned from the run while they are read (retention.h).
+//   2. A mirror that is not there is made: its RUN has the bytes of the run's. One that is there must have the run's id, and hold nothing that the
+//      run never had: two continuations of one run (a folder that was copied, and both went on) do not mix.
 //   3. A checkpoint of the same epoch and step, with the same manifest and all its files, is there already: nothing is done.
 //   4. The mirror is claimed as a life claims its run (session/life.h), so that of several who mirror one does, and what an earlier one left
 //      unfinished goes. The claim says that it only copies, and its number is not below the newest of the run's: a life that goes on from the
 //      mirror gets a higher one than any that is copied. It may not follow a life's claim: then the run goes on in the mirror.
-//   5. An attempt is begun, with the epoch and the step of the checkpoint and an id of its own: names are never used twice there either, so a
+//   5. What epochs of the run have published as their parents is published in the mirror, too: line and orphans are those of the run. So what the run
+//      has left behind does not count beside what is copied now. But for parents of which the mirror has no copy: it would have nothing to go on
+//      from until 7.
+//   6. An attempt is begun, with the epoch and the step of the checkpoint and an id of its own: names are never used twice there either, so a
 //      stale mirrorer can add nothing to the attempt of another. Shards and checksums are copied, each block compared with its checksum.
-//   6. The attempt is committed as any other (catalog/commit.cc), by the bytes of the run's own index, blobs and manifest, and the fence of the claim. Before
+//   7. The attempt is committed as any other (catalog/commit.cc), by the bytes of the run's own index, blobs and manifest, and the fence of the claim. Before
 //      that nothing of it counts.
-//   7. What epochs of the run have published as their parents is published in the mirror, too: line and orphans are those of the run. Until then the
-//      manifests say as much as is needed. Tags and FINISHED follow.
-//   8. What the mirror is not to keep is pruned, and the claim is given up in good order.
+//   8. The parents that 5 left out, tags and FINISHED follow. Tags are those of the run, also where it has moved or removed one; pins are the
+//      mirror's own.
+//   9. What the mirror is not to keep is pruned, and the claim is given up in good order.
 //
-// A kill before 6 leaves an attempt that the next claim removes; after it, a whole checkpoint, and 7 is made up for by the next copy.
+// A kill before 7 leaves an attempt that the next claim removes; after it, a whole checkpoint, and 8 is made up for by the next copy.
 // In a bucket the manifest of a stale mirrorer may land behind 4 of the next one (epoch.cc, 4): over objects that are gone. Such a checkpoint is not
 // taken for a copy in 3, but marked as damaged.
 
@@ -53,14 +57,51 @@ void Fill(Identity* self, const std::string& copies) {
   self->copies = copies;
 }
 
-// That of `what` in `there`; null: there is none.
-const Checkpoint* FindCopy(const Listing& there, const Checkpoint& what) {
+// One of this epoch and step that can be used in `there`; null: there is none.
+const Checkpoint* FindCopy(const Listing& there, const names::Attempt& id) {
   for (const Checkpoint& c : there.checkpoints) {
-    if (c.struck.empty() && c.readable.ok() && c.id.epoch == what.id.epoch && c.id.step == what.id.step &&
-        c.manifest == what.manifest)
-      return &c;
+    if (c.struck.empty() && c.readable.ok() && c.id.epoch == id.epoch && c.id.step == id.step) return &c;
   }
   return nullptr;
+}
+
+Result<std::vector<uint32_t>> Epochs(const RunDirectory& dir) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> entries, ListDirectory(dir.path()));
+  std::vector<uint32_t> epochs;
+  for (const std::string& entry : entries) {
+    if (const auto epoch = names::ParseEpochFile(entry)) epochs.push_back(*epoch);
+  }
+  return epochs;
+}
+
+// 2. `listing` is of `run`, and may be older than what is there.
+Status MustBeOneLine(const RunDirectory& run, const Listing& listing, const RunDirectory& there) {
+  const auto other = [&](const std::string& what) {
+    return Status(Code::kMismatch, there.path() + " holds copies of another continuation of this run: " +
+                                       what + ". Copy " + run.path() + " to another place");
+  };
+  CAIRN_ASSIGN_OR_RETURN(const std::optional<EpochClaim> claim, NewestEpoch(there));
+  if (!claim || claim->holder.copies.empty()) return OkStatus();  // a life's: see 4
+  CAIRN_ASSIGN_OR_RETURN(const Listing copies, ListCheckpoints(there));
+  CAIRN_ASSIGN_OR_RETURN(const std::optional<EpochClaim> newest, NewestEpoch(run));
+  for (const Checkpoint& copy : copies.checkpoints) {
+    if (!copy.readable.ok()) continue;
+    if (!newest || copy.id.epoch > newest->epoch)
+      return other(copy.name + " is of a later life than the run here has had");
+    const Checkpoint* ours = FindCopy(listing, copy.id);
+    if (ours != nullptr && ours->manifest != copy.manifest)
+      return other(copy.name + " is not what the run here has saved at that step");
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<uint32_t> epochs, Epochs(run));
+  for (const uint32_t epoch : epochs) {
+    CAIRN_ASSIGN_OR_RETURN(const std::optional<std::string> parent, ReadParent(run, epoch));
+    CAIRN_ASSIGN_OR_RETURN(const std::optional<std::string> theirs, ReadParent(there, epoch));
+    const auto from = [](const std::string& name) { return name.empty() ? "nothing" : name; };
+    if (parent && theirs && *parent != *theirs)
+      return other("life " + std::to_string(epoch) + " went on from " + from(*theirs) + " there, from " +
+                   from(*parent) + " here");
+  }
+  return OkStatus();
 }
 
 // The bytes of a file whose hash the manifest tells.
@@ -136,19 +177,26 @@ Status Mirror::Copy(const std::vector<std::string>& checkpoints) {
 Status Mirror::CopyAll(const std::vector<std::string>& checkpoints) {
   CAIRN_RETURN_IF_ERROR(MayMirror(from_, to_));
   CAIRN_ASSIGN_OR_RETURN(const RunDirectory run, RunDirectory::OpenExisting(from_));
+  const BeatingLeases leases(run, checkpoints);  // 1.
   CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(run));
-  std::vector<const Checkpoint*> wanted;
-  for (auto c = listing.checkpoints.rbegin(); c != listing.checkpoints.rend(); ++c) {  // the oldest first
-    if (std::find(checkpoints.begin(), checkpoints.end(), c->name) != checkpoints.end())
-      wanted.push_back(&*c);
-  }
-  if (wanted.size() != checkpoints.size())
-    return {Code::kNotFound,
-            "a checkpoint of " + from_ + " is gone that was to be copied: it was pruned meanwhile"};
   CAIRN_ASSIGN_OR_RETURN(const RunDirectory there, OpenMirror(run));
-  for (const Checkpoint* what : wanted) CAIRN_RETURN_IF_ERROR(CopyOne(run, there, *what));
+  CAIRN_RETURN_IF_ERROR(MustBeOneLine(run, listing, there));
+  std::set<std::string> gone(checkpoints.begin(), checkpoints.end());
+  for (auto c = listing.checkpoints.rbegin(); c != listing.checkpoints.rend(); ++c) {  // the oldest first
+    if (gone.erase(c->name) > 0) CAIRN_RETURN_IF_ERROR(CopyOne(run, there, *c));
+  }
+  for (const std::string& name : gone)
+    PassOver(run, name, {Code::kNotFound, run.PathOf(name) + " is gone: it was pruned meanwhile"});
   CAIRN_RETURN_IF_ERROR(BringMarks(run, listing, there));
   return Prune(run, there);
+}
+
+void Mirror::PassOver(const RunDirectory& run, const std::string& name, const Status& why) const {
+  if (why.code() == Code::kDamage)
+    (void)AppendEvent(
+        run, "copy_failed", 0,
+        {{"to", JsonText(to_)}, {"checkpoint", JsonText(name)}, {"why", JsonText(why.message())}});
+  options_.passed_over(name, why);
 }
 
 // 2.
@@ -171,26 +219,24 @@ Result<RunDirectory> Mirror::OpenMirror(const RunDirectory& run) const {
 
 Status Mirror::CopyOne(const RunDirectory& run, const RunDirectory& there, const Checkpoint& what) {
   const auto begin = std::chrono::steady_clock::now();
-  const BeatingLease lease(run, what.name);
-  Result<LoadedCheckpoint> loaded = LoadCheckpoint(run, what.name);
-  if (!loaded.ok()) return loaded.status();
+  const auto pass_over = [&](const Status& why) {
+    PassOver(run, what.name, why);
+    return OkStatus();
+  };
+  const Result<LoadedCheckpoint> loaded = LoadCheckpoint(run, what.name);
+  if (loaded.status().code() == Code::kDamage || loaded.status().code() == Code::kNotFound)
+    return pass_over(loaded.status());
+  CAIRN_RETURN_IF_ERROR(loaded.status());
   Copied copied{.from = what.name, .step = what.id.step, .bytes = what.manifest.total_bytes};
-  CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(there));
-  if (const Checkpoint* copy = FindCopy(listing, what); copy != nullptr) {
-    const Status whole = LoadCheckpoint(there, copy->name).status();
-    if (whole.ok()) {
-      copied.name = copy->name;
-      copied.was_there = true;
-    } else if (whole.code() == Code::kDamage) {
-      CAIRN_RETURN_IF_ERROR(Own(run));
-      CAIRN_RETURN_IF_ERROR(MarkDamaged(life_->directory(), copy->name, whole.message()));
-    } else {
-      return whole;
-    }
-  }
+  CAIRN_ASSIGN_OR_RETURN(copied.name, FindWhole(run, there, what));
+  copied.was_there = !copied.name.empty();
   if (!copied.was_there) {
     CAIRN_RETURN_IF_ERROR(Own(run));
-    CAIRN_RETURN_IF_ERROR(Write(*loaded, what, &copied));
+    const Status written = Write(*loaded, what, &copied);
+    if (written.code() == Code::kDamage ||
+        (written.code() == Code::kNotFound && LoadManifest(loaded->path).status().code() == Code::kNotFound))
+      return pass_over(written);
+    CAIRN_RETURN_IF_ERROR(written);
     copied.took = std::chrono::steady_clock::now() - begin;
     (void)AppendEvent(run, "copied", 0,
                       {{"checkpoint", JsonText(what.name)},
@@ -203,6 +249,20 @@ Status Mirror::CopyOne(const RunDirectory& run, const RunDirectory& there, const
   fresh_.push_back(copied.name);
   if (options_.copied) options_.copied(copied);
   return OkStatus();
+}
+
+// 3. "" = there is none.
+Result<std::string> Mirror::FindWhole(const RunDirectory& run, const RunDirectory& there,
+                                      const Checkpoint& what) {
+  CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(there));
+  const Checkpoint* copy = FindCopy(listing, what.id);
+  if (copy == nullptr || copy->manifest != what.manifest) return std::string();
+  const Status whole = LoadCheckpoint(there, copy->name).status();
+  if (whole.ok()) return copy->name;
+  if (whole.code() != Code::kDamage) return whole;
+  CAIRN_RETURN_IF_ERROR(Own(run));
+  CAIRN_RETURN_IF_ERROR(MarkDamaged(life_->directory(), copy->name, whole.message()));
+  return std::string();
 }
 
 // 4.
@@ -219,10 +279,10 @@ Status Mirror::Own(const RunDirectory& run) {
   options.ask_slurm = [](const Identity&) { return HolderInSlurm::kUnknown; };
   options.say = options_.say;
   CAIRN_ASSIGN_OR_RETURN(life_, Life::Begin(options));
-  return OkStatus();
+  return BringParents(run, life_->directory(), Which::kWithTheirCheckpoint);
 }
 
-// 5 and 6.
+// 6 and 7.
 Status Mirror::Write(const LoadedCheckpoint& what, const Checkpoint& listed, Copied* copied) {
   const RunDirectory& there = life_->directory();
   CAIRN_ASSIGN_OR_RETURN(const CheckpointTexts texts, ReadTexts(what));
@@ -256,43 +316,61 @@ Status Mirror::Write(const LoadedCheckpoint& what, const Checkpoint& listed, Cop
   return made;
 }
 
-// 7.
-Status Mirror::BringMarks(const RunDirectory& run, const Listing& listing, const RunDirectory& there) {
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> entries, ListDirectory(run.path()));
-  for (const std::string& entry : entries) {
-    const auto epoch = names::ParseEpochFile(entry);
-    if (!epoch) continue;
-    CAIRN_ASSIGN_OR_RETURN(const std::optional<std::string> parent, ReadParent(run, *epoch));
+// 5, and the first part of 8.
+Status Mirror::BringParents(const RunDirectory& run, const RunDirectory& there, Which which) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<uint32_t> epochs, Epochs(run));
+  CAIRN_ASSIGN_OR_RETURN(const Listing copies, ListCheckpoints(there));
+  for (const uint32_t epoch : epochs) {
+    CAIRN_ASSIGN_OR_RETURN(const std::optional<std::string> parent, ReadParent(run, epoch));
     if (!parent) continue;
-    CAIRN_ASSIGN_OR_RETURN(const std::optional<std::string> brought, ReadParent(there, *epoch));
+    const auto id = names::ParseAttempt(*parent);
+    if (which == Which::kWithTheirCheckpoint && (!id || FindCopy(copies, *id) == nullptr)) continue;
+    CAIRN_ASSIGN_OR_RETURN(const std::optional<std::string> brought, ReadParent(there, epoch));
     if (brought) continue;
     CAIRN_RETURN_IF_ERROR(Own(run));
-    if (*epoch > life_->epoch()) continue;  // of a life that has begun meanwhile: here it is another's number
-    CAIRN_RETURN_IF_ERROR(PublishParent(life_->directory(), *epoch, *parent));
+    if (epoch > life_->epoch()) continue;  // of a life that has begun meanwhile: here it is another's number
+    CAIRN_RETURN_IF_ERROR(PublishParent(life_->directory(), epoch, *parent));
   }
-  CAIRN_ASSIGN_OR_RETURN(const Listing copies, ListCheckpoints(there));
+  return OkStatus();
+}
+
+Status Mirror::BringTags(const RunDirectory& run, const RunDirectory& there, const Listing& copies) {
   CAIRN_ASSIGN_OR_RETURN(const auto tags, ReadTags(run));
   CAIRN_ASSIGN_OR_RETURN(const auto brought, ReadTags(there));
-  for (const Checkpoint& what : listing.checkpoints) {
-    const Checkpoint* copy = FindCopy(copies, what);
-    if (copy == nullptr) continue;
-    for (const auto& [tag, checkpoint] : tags) {
-      const auto old = brought.find(tag);
-      if (checkpoint != what.name || (old != brought.end() && old->second == copy->name)) continue;
-      CAIRN_RETURN_IF_ERROR(Own(run));
-      CAIRN_RETURN_IF_ERROR(SetTag(life_->directory(), tag, copy->name));
-    }
+  std::map<std::string, std::string> wanted;
+  for (const auto& [tag, checkpoint] : tags) {
+    const auto id = names::ParseAttempt(checkpoint);
+    const Checkpoint* copy = id ? FindCopy(copies, *id) : nullptr;
+    if (copy != nullptr) wanted[tag] = copy->name;
   }
+  for (const auto& [tag, checkpoint] : brought) {
+    if (wanted.contains(tag)) continue;
+    CAIRN_RETURN_IF_ERROR(Own(run));
+    CAIRN_RETURN_IF_ERROR(RemoveTag(life_->directory(), tag));
+  }
+  for (const auto& [tag, checkpoint] : wanted) {
+    if (const auto old = brought.find(tag); old != brought.end() && old->second == checkpoint) continue;
+    CAIRN_RETURN_IF_ERROR(Own(run));
+    CAIRN_RETURN_IF_ERROR(SetTag(life_->directory(), tag, checkpoint));
+  }
+  return OkStatus();
+}
+
+// 8.
+Status Mirror::BringMarks(const RunDirectory& run, const Listing& listing, const RunDirectory& there) {
+  CAIRN_RETURN_IF_ERROR(BringParents(run, there, Which::kAll));
+  CAIRN_ASSIGN_OR_RETURN(const Listing copies, ListCheckpoints(there));
+  CAIRN_RETURN_IF_ERROR(BringTags(run, there, copies));
   CAIRN_ASSIGN_OR_RETURN(const bool finished, IsFinished(run, listing));
   CAIRN_ASSIGN_OR_RETURN(const bool told, IsFinished(there, copies));
   if (!finished || told) return OkStatus();
-  const Checkpoint* last = FindCopy(copies, Candidates(listing).front());
+  const Checkpoint* last = FindCopy(copies, Candidates(listing).front().id);
   if (last == nullptr) return OkStatus();
   CAIRN_RETURN_IF_ERROR(Own(run));
   return WriteFinished(life_->directory(), last->name);
 }
 
-// 8.
+// 9.
 Status Mirror::Prune(const RunDirectory& run, const RunDirectory& there) {
   if (!options_.keep) return OkStatus();
   CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(there));

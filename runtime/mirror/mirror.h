@@ -48,6 +48,8 @@ struct MirrorOptions {
   std::function<void(const std::string& line)> say;                                      // any thread
   std::function<void(const Checkpoint& what, uint64_t done, uint64_t total)> under_way;  // bytes
   std::function<void(const Copied& copied)> copied;
+  // A checkpoint of the run that cannot be copied: kDamage, or kNotFound: it was pruned meanwhile. The others are.
+  std::function<void(const std::string& checkpoint, const Status& why)> passed_over;
   std::stop_token stop;
 };
 
@@ -60,19 +62,25 @@ class Mirror {
   Mirror(std::string from, std::string to, MirrorOptions options);
   ~Mirror();
 
-  // Copies those of the checkpoints (names) that are not there yet, the oldest first, and brings tags and the end of the run along. The run's
-  // journal tells of each, and of a failure. kDamage: a checkpoint of the run is damaged, and is not copied; kMismatch: the mirror is of another run,
-  // or a run goes on there; kBusy: another mirrors, or a life owns the mirror; kCancelled: it was stopped. Those before are copied then.
+  // Copies those of the checkpoints (names) that are not there yet, the oldest first, and brings tags and the end of the run along. The journal
+  // of a run in a directory tells of each, and of a failure (one in a bucket has lines of its lives alone). OK also where some were passed over.
+  // kMismatch: the mirror is of another run, or of another continuation of it, or a run goes on there; kBusy: another mirrors, or a life
+  // owns the mirror; kCancelled: it was stopped. Those before are copied then.
   Status Copy(const std::vector<std::string>& checkpoints);
 
  private:
   Status CopyAll(const std::vector<std::string>& checkpoints);
   Result<RunDirectory> OpenMirror(const RunDirectory& run) const;
   Status CopyOne(const RunDirectory& run, const RunDirectory& there, const Checkpoint& what);
+  Result<std::string> FindWhole(const RunDirectory& run, const RunDirectory& there, const Checkpoint& what);
   Status Write(const LoadedCheckpoint& what, const Checkpoint& listed, Copied* copied);
   Status Own(const RunDirectory& run);
+  enum class Which { kWithTheirCheckpoint, kAll };
+  Status BringParents(const RunDirectory& run, const RunDirectory& there, Which which);
+  Status BringTags(const RunDirectory& run, const RunDirectory& there, const Listing& copies);
   Status BringMarks(const RunDirectory& run, const Listing& listing, const RunDirectory& there);
   Status Prune(const RunDirectory& run, const RunDirectory& there);
+  void PassOver(const RunDirectory& run, const std::string& name, const Status& why) const;
 
   const std::string from_, to_;
   const MirrorOptions options_;

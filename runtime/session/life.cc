@@ -68,7 +68,9 @@ Result<uint32_t> Claim(const RunDirectory& dir, const LifeOptions& options) {
 
 Result<std::unique_ptr<Life>> Life::Begin(const LifeOptions& options) {
   CAIRN_ASSIGN_OR_RETURN(RunDirectory dir,
-                         RunDirectory::Open(options.dir, options.name, options.mode, options.origin));
+                         options.self.copies.empty()
+                             ? RunDirectory::Open(options.dir, options.name, options.mode, options.origin)
+                             : RunDirectory::OpenExisting(options.dir, options.mode));
   CAIRN_ASSIGN_OR_RETURN(const uint32_t epoch, Claim(dir, options));
   CAIRN_ASSIGN_OR_RETURN(BeatFile alive, BeatFile::Create(dir.PathOf(names::AliveFile(epoch)), dir.mode()));
   CAIRN_ASSIGN_OR_RETURN(const TakenOver taken, TakeOver(dir, epoch, options.self.claim));

@@ -39,7 +39,8 @@ class Life {
  public:
   // Opens or makes the run and claims the next epoch; waits up to kBeatBound for the verdict on another holder. kBusy: it lives, and the
   // message names it. kFenced: another life has overtaken this one in the meantime.
-  // kMismatch: `self` only copies (Identity::copies), and the newest claim is a life's: from then on the run goes on here.
+  // One that only copies (Identity::copies) makes no run: kNotFound where there is none. kMismatch: the newest claim is a life's: from then on
+  // the run goes on here.
   static Result<std::unique_ptr<Life>> Begin(const LifeOptions& options);
 
   const RunDirectory& directory() const { return directory_; }

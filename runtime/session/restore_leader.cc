@@ -226,7 +226,7 @@ Result<Order> RestoreLeader::BeginFrom(const Origin& origin) {
   const auto begin = [&]() -> Result<Order> {
     if (origin.format != "cairn") return OfferForeign(origin, title, match);
     CAIRN_ASSIGN_OR_RETURN(const RunDirectory dir, RunDirectory::OpenExisting(origin.path));
-    const BeatingLease lease(dir, origin.checkpoint);
+    const BeatingLeases lease(dir, {origin.checkpoint});
     CAIRN_ASSIGN_OR_RETURN(LoadedCheckpoint checkpoint, LoadCheckpoint(dir, origin.checkpoint));
     log_.Info(title);
     const std::string name = TitleOf(checkpoint);

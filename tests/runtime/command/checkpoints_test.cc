@@ -412,29 +412,6 @@ TEST(CairnPrune, TakesThePolicyThatTheRunWasSavedUnder) {
   EXPECT_EQ(RunCairn({"prune", run.path(), "--json"}).Json()["pruned"], std::vector<std::string>{first});
 }
 
-TEST(CairnPush, MakesASecondRunThatAllCommandsKnow) {
-  SampleRun run;
-  run.Commit(100);
-  run.Commit(200);
-  const std::string to = NewFolder() + "/copy";
-  const Outcome pushed = RunCairn({"push", run.path(), to});
-  EXPECT_EQ(pushed.code, 0) << pushed.err;
-  EXPECT_THAT(pushed.out, HasSubstr("step 200 copied to " + to + ": 9."));
-  EXPECT_THAT(RunCairn({"push", run.path(), to}).out, HasSubstr("step 200 is there already\n"));
-  const Json all = RunCairn({"push", run.path(), to, "--all", "--json"}).Json();
-  EXPECT_EQ(all["checkpoints"].size(), 2U);
-  EXPECT_EQ(all["checkpoints"][0]["was_there"], false);
-  EXPECT_EQ(all["checkpoints"][1]["was_there"], true);
-  EXPECT_EQ(RunCairn({"verify", to + "@100"}).code, 0);
-  const Json ls = RunCairn({"ls", to, "--json"}).Json();
-  EXPECT_EQ(ls["run"], RunCairn({"ls", run.path(), "--json"}).Json()["run"]);
-  EXPECT_EQ(ls["checkpoints"].size(), 2U);
-  EXPECT_EQ(RunCairn({"prune", to, "--keep", "last=1", "--json"}).Json()["kept"], 1);
-  const Outcome inside = RunCairn({"push", run.path(), run.path() + "/copy"});
-  EXPECT_EQ(inside.code, 2);
-  EXPECT_THAT(inside.err, HasSubstr("lies in the run's directory"));
-}
-
 TEST(CairnPrune, WaitsForALifeThatIsRestoring) {
   SampleRun run;
   run.Commit(100);

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +36,7 @@ constexpr uint64_t kMiB = 1 << 20;
 // What a mirrorer that can be stopped, or has a store with faults, needs to tell.
 struct Told {
   std::vector<Copied> copied;
+  std::vector<std::pair<std::string, Status>> passed_over;
   std::vector<std::string> lines;
 };
 
@@ -40,6 +44,9 @@ MirrorOptions Options(Told* told) {
   MirrorOptions options;
   options.say = [told](const std::string& line) { told->lines.push_back(line); };
   options.copied = [told](const Copied& one) { told->copied.push_back(one); };
+  options.passed_over = [told](const std::string& name, const Status& why) {
+    told->passed_over.emplace_back(name, why);
+  };
   return options;
 }
 
@@ -260,13 +267,155 @@ TEST_P(AMirror, NeverTakesWhatIsDamaged) {
   const uint32_t epoch = run.Claim();
   const std::string good = run.Save(epoch, 10), bad = run.Save(epoch, 20, "", 9 * kMiB);
   run.FlipByte(bad + "/" + names::Shard(1), 5 * kMiB);
-  const Status damaged = CopyTo(run, Place(), {good, bad});
-  EXPECT_EQ(damaged.code(), Code::kDamage);
-  EXPECT_THAT(damaged.message(), HasSubstr(bad + "/" + names::Shard(1) + ": block 1 does not match"));
+  Told told;
+  ASSERT_TRUE(CopyTo(run, Place(), {good, bad}, &told).ok());
+  ASSERT_THAT(told.passed_over, SizeIs(1));
+  EXPECT_EQ(told.passed_over[0].first, bad);
+  EXPECT_EQ(told.passed_over[0].second.code(), Code::kDamage);
+  EXPECT_THAT(told.passed_over[0].second.message(),
+              HasSubstr(bad + "/" + names::Shard(1) + ": block 1 does not match"));
   EXPECT_THAT(CandidateSteps(Place()), ElementsAre(10));
   EXPECT_THAT(Attempts(), SizeIs(1));
   EXPECT_THAT(memory_->uploads(), IsEmpty());
   EXPECT_THAT(*ReadJournal(run.dir()), HasSubstr("\"event\":\"copy_failed\""));
+}
+
+TEST_P(AMirror, TakesTheOthersWhereOneIsDamagedOrGone) {
+  const uint32_t epoch = run.Claim();
+  const std::string damaged = run.Save(epoch, 10), gone = run.Save(epoch, 20), torn = run.Save(epoch, 30),
+                    good = run.Save(epoch, 40);
+  run.FlipByte(damaged + "/index.bin", 40);
+  run.FlipByte(torn + "/" + names::Shard(1), 20);
+  ASSERT_TRUE(PruneCheckpoint(run.dir(), epoch, gone).ok());
+  Told told;
+  const Status copied = CopyTo(run, Place(), {damaged, gone, torn, good}, &told);
+  ASSERT_TRUE(copied.ok()) << copied.message();
+  std::map<std::string, Code> passed_over;
+  for (const auto& [name, why] : told.passed_over) passed_over[name] = why.code();
+  EXPECT_EQ(passed_over, (std::map<std::string, Code>{
+                             {damaged, Code::kDamage}, {torn, Code::kDamage}, {gone, Code::kNotFound}}));
+  EXPECT_THAT(CandidateSteps(Place()), ElementsAre(40));
+}
+
+TEST_P(AMirror, KeepsAllThatItWillCopyFromBeingPrunedMeanwhile) {
+  const uint32_t epoch = run.Claim();
+  const std::string first = run.Save(epoch, 10), second = run.Save(epoch, 20);
+  Told told;
+  MirrorOptions options = Options(&told);
+  Status pruned;
+  options.under_way = [&](const Checkpoint& what, uint64_t, uint64_t) {
+    if (what.name == first) pruned = PruneCheckpoint(run.dir(), epoch, second);
+  };
+  ASSERT_TRUE(Mirror(run.dir().path(), Place(), options).Copy({first, second}).ok());
+  EXPECT_EQ(pruned.code(), Code::kBusy);
+  EXPECT_THAT(CandidateSteps(Place()), ElementsAre(20, 10));
+}
+
+// What the run has left behind, steps 20 of its first life, is not what a restart falls back to behind the copy of 40.
+TEST_P(AMirror, KnowsTheLineBeforeTheCopyCounts) {
+  const uint32_t one = run.Claim();
+  const std::string ten = run.Save(one, 10), twenty = run.Save(one, 20);
+  ASSERT_TRUE(CopyTo(run, Place(), {ten, twenty}).ok());
+  const uint32_t two = run.Claim();
+  ASSERT_TRUE(PublishParent(run.dir(), two, ten).ok());
+  const std::string thirty = run.Save(two, 30, ten);
+  const uint32_t three = run.Claim();
+  ASSERT_TRUE(PublishParent(run.dir(), three, thirty).ok());
+  const std::string forty = run.Save(three, 40, thirty);
+  Told told;
+  MirrorOptions options = Options(&told);
+  std::vector<int64_t> before;
+  options.under_way = [&](const Checkpoint&, uint64_t, uint64_t) { before = CandidateSteps(Place()); };
+  options.copied = [&](const Copied&) { EXPECT_THAT(CandidateSteps(Place()), ElementsAre(40, 10)); };
+  ASSERT_TRUE(Mirror(run.dir().path(), Place(), options).Copy({forty}).ok());
+  EXPECT_THAT(before, ElementsAre(10));
+}
+
+TEST_P(AMirror, IsNeverWithoutACheckpointToGoOnFrom) {
+  const uint32_t one = run.Claim();
+  const std::string ten = run.Save(one, 10), twenty = run.Save(one, 20);
+  ASSERT_TRUE(CopyTo(run, Place(), {twenty}).ok());
+  const uint32_t two = run.Claim();
+  ASSERT_TRUE(PublishParent(run.dir(), two, ten).ok());
+  const std::string thirty = run.Save(two, 30, ten);
+  Told told;
+  MirrorOptions options = Options(&told);
+  std::vector<int64_t> before;
+  options.under_way = [&](const Checkpoint&, uint64_t, uint64_t) { before = CandidateSteps(Place()); };
+  ASSERT_TRUE(Mirror(run.dir().path(), Place(), options).Copy({thirty}).ok());
+  EXPECT_THAT(before, ElementsAre(20));
+  EXPECT_THAT(CandidateSteps(Place()), ElementsAre(30));
+}
+
+// A run's folder that was copied, and both went on.
+class ForkedRun : public AMirror {
+ protected:
+  ForkedRun() {
+    first_ = run.Save(run.Claim(), 10);
+    second_ = run.Save(1, 20);
+    std::filesystem::copy(run.dir().path(), temp_ / "run", std::filesystem::copy_options::recursive);
+  }
+  // Of the one, then of the other.
+  void ExpectRefused(TestRun& other, const std::string& ours, const std::string& theirs, const char* why) {
+    ASSERT_TRUE(CopyTo(run, Place(), {ours}).ok());
+    const std::vector<int64_t> before = CandidateSteps(Place());
+    const Status refused = CopyTo(other, Place(), {theirs});
+    EXPECT_EQ(refused.code(), Code::kMismatch) << refused.message();
+    EXPECT_THAT(refused.message(), HasSubstr(why));
+    EXPECT_EQ(CandidateSteps(Place()), before);
+  }
+  std::string first_, second_;
+};
+INSTANTIATE_TEST_SUITE_P(Tiers, ForkedRun, ::testing::Bool(), TierName);
+
+TEST_P(ForkedRun, IsToldByTheCheckpointOfALife) {
+  TestRun other(temp_ / "run");
+  ExpectRefused(other, run.Save(1, 30), other.Save(1, 30, "", 11),
+                "is not what the run here has saved at that step");
+}
+
+TEST_P(ForkedRun, IsToldByWhereALifeWentOnFrom) {
+  TestRun other(temp_ / "run");
+  ASSERT_TRUE(PublishParent(run.dir(), run.Claim(), first_).ok());
+  ASSERT_TRUE(PublishParent(other.dir(), other.Claim(), second_).ok());
+  ExpectRefused(other, run.Save(2, 30, first_), other.Save(2, 31, second_),
+                "life 2 went on from step-000000000010");
+}
+
+TEST_P(ForkedRun, IsToldByALaterLife) {
+  TestRun other(temp_ / "run");
+  ASSERT_TRUE(PublishParent(run.dir(), run.Claim(), second_).ok());
+  ExpectRefused(other, run.Save(2, 30, second_), other.Save(1, 31),
+                "is of a later life than the run here has had");
+}
+
+TEST_P(AMirror, HasTheTagsOfTheRunAlsoWhereTheyMovedOrWent) {
+  const uint32_t epoch = run.Claim();
+  const std::string first = run.Save(epoch, 10), second = run.Save(epoch, 20), third = run.Save(epoch, 30);
+  for (const char* tag : {"moved", "went", "stayed", "left"}) ASSERT_TRUE(SetTag(run.dir(), tag, first).ok());
+  ASSERT_TRUE(CopyTo(run, Place(), {first, second}).ok());
+  ASSERT_TRUE(SetTag(run.dir(), "moved", second).ok());
+  ASSERT_TRUE(RemoveTag(run.dir(), "went").ok());
+  ASSERT_TRUE(SetTag(run.dir(), "left", third).ok());  // of which there is no copy
+  ASSERT_TRUE(Pin(OpenRun(Place()), ListOf(Place()).checkpoints[1].name).ok());
+  ASSERT_TRUE(CopyTo(run, Place(), {second}).ok());
+  const auto listing = ListOf(Place());
+  EXPECT_EQ(*ReadTags(OpenRun(Place())),
+            (std::map<std::string, std::string>{{"moved", listing.checkpoints[0].name},
+                                                {"stayed", listing.checkpoints[1].name}}));
+  EXPECT_EQ(*ReadPins(OpenRun(Place())), std::set<std::string>{listing.checkpoints[1].name});
+}
+
+// Else it would make one with an id of its own, into which the run's checkpoints do not belong.
+TEST_P(AMirror, IsNotMadeByTheClaim) {
+  LifeOptions options;
+  options.dir = Place();
+  options.self = HolderOf("99");
+  options.self.copies = run.dir().path();
+  options.ask_slurm = [](const Identity&) { return HolderInSlurm::kUnknown; };
+  options.say = [](const std::string&) {};
+  EXPECT_EQ(Life::Begin(options).status().code(), Code::kNotFound);
+  EXPECT_EQ(RunDirectory::OpenExisting(Place()).status().code(), Code::kNotFound);
 }
 
 TEST_P(AMirror, MakesACopyThatLostAFileAgain) {
