@@ -15,7 +15,7 @@ PUBLIC_ABI = "runtime/include/cairn/"
 ALLOWED = {
     "planner": ["planner/"],
     "runtime": ["planner/", "runtime/", "hooks/preload/shim.h"],  # shim.h: the C table that both sides share
-    "plugin": ["plugin/", "runtime/settings.def", "runtime/settings_value.h"],
+    "plugin": ["plugin/", "runtime/settings.def", "runtime/settings_value.h", "runtime/site.h"],
     "hooks": ["hooks/", PUBLIC_ABI],
     "contrib": ["contrib/", "planner/", "runtime/", "hooks/", "plugin/", "tests/"],
     "tests": ["contrib/", "planner/", "runtime/", "hooks/", "plugin/", "tests/"],

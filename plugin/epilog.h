@@ -5,7 +5,7 @@
 
 #include <slurm/spank.h>
 
-#include "plugin/site.h"
+#include "runtime/site.h"
 
 /* From slurm_spank_job_epilog, as root, in a process of its own. Takes at most 10 s and never fails the
  * epilog: Slurm would drain the node for it. What is left over then is logged. */

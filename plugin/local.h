@@ -5,7 +5,7 @@
 
 #include <slurm/spank.h>
 
-#include "plugin/site.h"
+#include "runtime/site.h"
 
 /* From slurm_spank_local_user_init, as the user: srun has the allocation and the step's id, and nothing is
  * launched yet. Waits for the host process at most 10 s. When the step must not run (a refused value or

@@ -5,7 +5,7 @@
 
 #include <slurm/spank.h>
 
-#include "plugin/site.h"
+#include "runtime/site.h"
 
 /* From slurm_spank_task_init: in the forked task, as the user, just before the exec. Touches nothing but the
  * task's environment, and that only where srun's side has put a token there. Never blocks, and fails the task

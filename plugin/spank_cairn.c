@@ -12,10 +12,16 @@
 #include "plugin/local.h"
 #include "plugin/options.h"
 #include "plugin/remote.h"
-#include "plugin/site.h"
 #include "plugin/submit.h"
+#include "runtime/site.h"
 
 SPANK_PLUGIN(cairn, 1)
+
+static void ReadSite(struct cairn_site* site, int ac, char** av, const char* partition) {
+  cairn_site_parse(site, ac, av, partition);
+  if (site->bin == NULL) site->bin = CAIRN_DEFAULT_BIN;
+  if (site->libdir == NULL) site->libdir = CAIRN_DEFAULT_LIBDIR;
+}
 
 int slurm_spank_init(spank_t spank, int ac, char** av) {
   (void)ac;
@@ -36,7 +42,7 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char** av) {
   switch (spank_context()) {
     case S_CTX_LOCAL:
     case S_CTX_ALLOCATOR:
-      cairn_site_parse(&site, ac, av, NULL);
+      ReadSite(&site, ac, av, NULL);
       cairn_submit_check(&site);
       return 0;
     default:
@@ -46,21 +52,21 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char** av) {
 
 int slurm_spank_local_user_init(spank_t spank, int ac, char** av) {
   struct cairn_site site;
-  cairn_site_parse(&site, ac, av, getenv("SLURM_JOB_PARTITION"));
+  ReadSite(&site, ac, av, getenv("SLURM_JOB_PARTITION"));
   cairn_local_user_init(spank, &site);
   return 0;
 }
 
 int slurm_spank_task_init(spank_t spank, int ac, char** av) {
   struct cairn_site site;
-  cairn_site_parse(&site, ac, av, NULL);
+  ReadSite(&site, ac, av, NULL);
   cairn_remote_task_init(spank, &site);
   return 0;
 }
 
 int slurm_spank_job_epilog(spank_t spank, int ac, char** av) {
   struct cairn_site site;
-  cairn_site_parse(&site, ac, av, NULL);
+  ReadSite(&site, ac, av, NULL);
   cairn_job_epilog(spank, &site);
   return 0;
 }

@@ -2,7 +2,7 @@
 #ifndef CAIRN_PLUGIN_SUBMIT_H_
 #define CAIRN_PLUGIN_SUBMIT_H_
 
-#include "plugin/site.h"
+#include "runtime/site.h"
 
 /* From slurm_spank_init_post_opt, as the user. Refuses bad values of the CAIRN_* environment like those of
  * options, by ending the command (exit code 1); drops an outer step's variables; tells sbatch's user, once,

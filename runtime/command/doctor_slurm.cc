@@ -12,6 +12,7 @@
 #include "runtime/command/text.h"
 #include "runtime/io/file.h"
 #include "runtime/settings.h"
+#include "runtime/site.h"
 #include "runtime/slurm/job_record.h"
 #include "runtime/slurm/run_now.h"
 
@@ -174,6 +175,34 @@ Check CheckGrace(const SlurmFacts& slurm) {
   return check;
 }
 
+// What the plugin will make of its line, and which partitions it names that Slurm does not have.
+std::vector<Check> CheckArguments(const SlurmFacts& slurm, const std::string& stack,
+                                  std::vector<std::string> arguments) {
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  cairn_site site;
+  cairn_site_parse(&site, static_cast<int>(pointers.size()), pointers.data(), nullptr);
+  if (*site.fault != '\0') {
+    return {{"plugin line", Finding::kProblem, stack + ": " + site.fault,
+             "correct it: until then no job is protected, and users are told so"}};
+  }
+  std::vector<Check> checks;
+  const std::vector<Partition> partitions = Partitions(slurm.partitions);
+  for (const std::string& argument : arguments) {
+    size_t length = 0;
+    const char* name = cairn_site_partition(argument.c_str(), &length);
+    if (name == nullptr || partitions.empty()) continue;
+    const bool known = std::any_of(partitions.begin(), partitions.end(), [&](const Partition& p) {
+      return p.record.name == std::string_view(name, length);
+    });
+    if (!known) {
+      checks.push_back({"plugin line", Finding::kProblem, argument + ": Slurm has no such partition",
+                        "correct the name: as it is, the argument counts for no job"});
+    }
+  }
+  return checks;
+}
+
 }  // namespace
 
 SlurmFacts AskSlurm() {
@@ -257,6 +286,8 @@ std::vector<Check> CheckPlugin(const SlurmFacts& slurm, const std::string& stack
   } else {
     checks.push_back({"plugin", Finding::kGood, plugin->path + ", built for Slurm " + *built, ""});
   }
+  const std::vector<Check> line = CheckArguments(slurm, stack, plugin->arguments);
+  checks.insert(checks.end(), line.begin(), line.end());
   if (plugin->required) {
     checks.push_back({"plugin stack", Finding::kWarning, "the plugin's line begins with `required`",
                       "make it `optional`: otherwise a missing or unfit file stops every job of the host, "

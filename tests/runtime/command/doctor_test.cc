@@ -150,6 +150,21 @@ TEST(CairnDoctor, ComparesThePluginsSlurmWithTheRunningOne) {
   EXPECT_EQ(other["finding"], "problem");
   EXPECT_EQ(other["text"], CAIRN_PLUGIN " was built for Slurm " + built + ", and 19.05 is running");
 }
+
+TEST(CairnDoctor, FindsTheMistypedArgumentAndThePartitionThatIsNot) {
+  const auto check = [](const std::string& arguments) {
+    return CheckOf(Doctor(FakeSlurm(kConfig, kPartitions, "optional " CAIRN_PLUGIN " " + arguments + "\n")),
+                   "plugin line");
+  };
+  EXPECT_EQ(check("keep=last=3 max_drain=2GB/s partition:low:checkpoint=auto"), nullptr);
+  const Json mistyped = check("keep=last=3 max_drian=2GB/s");
+  EXPECT_EQ(mistyped["finding"], "problem");
+  EXPECT_THAT(mistyped["text"].get<std::string>(),
+              MatchesRegex("/.*/plugstack.conf: max_drian=2GB/s: no such argument: .*"));
+  const Json nowhere = check("partition:lwo:max_drain=2GB/s");
+  EXPECT_EQ(nowhere["finding"], "problem");
+  EXPECT_EQ(nowhere["text"], "partition:lwo:max_drain=2GB/s: Slurm has no such partition");
+}
 #endif
 
 TEST(CairnDoctor, FindsThatTheShimLeavesProgramsAsTheyAre) {

@@ -1,12 +1,10 @@
+#include "runtime/site.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
-
-extern "C" {
-#include "plugin/site.h"
-}
 
 namespace {
 
@@ -28,11 +26,11 @@ class Line {
   cairn_site site_;
 };
 
-TEST(Site, TakesTheInstalledPathsWithoutArguments) {
+TEST(Site, WithoutArgumentsLeavesAllAsItWasInstalled) {
   Line line({});
   EXPECT_STREQ(line->fault, "");
-  EXPECT_STREQ(line->bin, "/opt/cairn/bin/cairn");
-  EXPECT_STREQ(line->libdir, "/opt/cairn/lib");
+  EXPECT_EQ(line->bin, nullptr);
+  EXPECT_EQ(line->libdir, nullptr);
   EXPECT_EQ(line->epilog, 1);
   EXPECT_EQ(line->off_file, nullptr);
   EXPECT_EQ(line->defaults[CAIRN_SETTING_checkpoint], nullptr);

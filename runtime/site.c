@@ -1,4 +1,4 @@
-#include "plugin/site.h"
+#include "runtime/site.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,17 +155,20 @@ static void Take(struct cairn_site* site, int of_partition, const char* partitio
 }
 
 void cairn_site_parse(struct cairn_site* site, int ac, char** av, const char* partition) {
-  *site = (struct cairn_site){.bin = CAIRN_DEFAULT_BIN,
-                              .libdir = CAIRN_DEFAULT_LIBDIR,
-                              .epilog = 1,
-                              .argument_count = ac,
-                              .arguments = av};
+  *site = (struct cairn_site){.epilog = 1, .argument_count = ac, .arguments = av};
   Take(site, 0, NULL);
   Take(site, 1, partition);
-  if (site->own[CAIRN_SITE_BIN] != NULL) site->bin = site->own[CAIRN_SITE_BIN];
-  if (site->own[CAIRN_SITE_LIBDIR] != NULL) site->libdir = site->own[CAIRN_SITE_LIBDIR];
+  site->bin = site->own[CAIRN_SITE_BIN];
+  site->libdir = site->own[CAIRN_SITE_LIBDIR];
   site->off_file = site->own[CAIRN_SITE_OFF_FILE];
   if (site->own[CAIRN_SITE_EPILOG] != NULL) site->epilog = strcmp(site->own[CAIRN_SITE_EPILOG], "on") == 0;
+}
+
+const char* cairn_site_partition(const char* argument, size_t* length) {
+  struct scope scope;
+  if (ReadScope(argument, &scope) != 0) return NULL;
+  *length = scope.partition_length;
+  return scope.partition;
 }
 
 const char* cairn_site_next_local(const struct cairn_site* site, int* at) {

@@ -1,4 +1,4 @@
-/* The site's part: the arguments of our line in plugstack.conf.
+/* The site's part: the arguments of our line in plugstack.conf, for the plugin and for who checks the line. Pure.
  *
  *   bin=PATH            the cairn command (default: where it was installed)
  *   libdir=DIR          the library folder with cairn/libcairn_preload.so and libcairn.so (default: likewise)
@@ -18,10 +18,14 @@
  * Of an argument that is given twice the last one counts. All are checked here and handed to the host process as
  * CAIRN_SITE_<KEY>; what is no field of its own below is its business.
  */
-#ifndef CAIRN_PLUGIN_SITE_H_
-#define CAIRN_PLUGIN_SITE_H_
+#ifndef CAIRN_RUNTIME_SITE_H_
+#define CAIRN_RUNTIME_SITE_H_
 
 #include "runtime/settings_value.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* The arguments that are no setting's default. */
 enum cairn_site_key {
@@ -39,8 +43,8 @@ enum cairn_site_key {
 };
 
 struct cairn_site {
-  const char* bin;
-  const char* libdir;
+  const char* bin;      /* NULL = where it was installed */
+  const char* libdir;   /* likewise */
   const char* off_file; /* NULL = none */
   int epilog;
   const char* own[CAIRN_SITE_KEY_COUNT];     /* NULL = not given */
@@ -58,7 +62,14 @@ void cairn_site_parse(struct cairn_site* site, int ac, char** av, const char* pa
 /* What the line calls an argument. */
 const char* cairn_site_key_name(enum cairn_site_key key);
 
+/* The partition that an argument is for alone, which is not terminated; NULL = for all. */
+const char* cairn_site_partition(const char* argument, size_t* length);
+
 /* The directories that local= names, for whichever partition, one by one: *at begins at 0. NULL = no more. */
 const char* cairn_site_next_local(const struct cairn_site* site, int* at);
 
-#endif /* CAIRN_PLUGIN_SITE_H_ */
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CAIRN_RUNTIME_SITE_H_ */
