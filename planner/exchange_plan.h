@@ -16,17 +16,38 @@
 // A parcel goes up from rank to rank and drops at most once, from a rank above the reader to one below it: docs/design/data_plane.md says why
 // this cannot get stuck.
 //
-// Cost: what concerns the rank: its pieces, the saved boxes that they meet, and who else wants those.
+// Cost: what concerns the rank: its pieces, the blocks that they meet, and what it reads of those for others; besides that, the boxes of a block cost
+// as much as they are of different kinds (wanted_files.h), whatever their number.
 #ifndef CAIRN_PLANNER_EXCHANGE_PLAN_H_
 #define CAIRN_PLANNER_EXCHANGE_PLAN_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "planner/file_region.h"
 #include "planner/layout_index.h"
 
 namespace cairn {
+
+// Which of a rank's pieces each region fills: mostly one, so they stand in one list for all.
+class RegionPieces {
+ public:
+  std::span<const uint32_t> operator[](size_t region) const {
+    const size_t begin = region == 0 ? 0 : ends_[region - 1];
+    return std::span(pieces_).subspan(begin, ends_[region] - begin);
+  }
+  size_t size() const { return ends_.size(); }
+
+  // Of the last region.
+  void Add(uint32_t piece) { pieces_.push_back(piece); }
+  void EndRegion() { ends_.push_back(pieces_.size()); }
+
+ private:
+  std::vector<uint32_t> pieces_;
+  std::vector<size_t> ends_;  // by region: position in pieces_
+};
 
 struct ExchangePlan {
   static constexpr size_t kChain = 64;
@@ -54,12 +75,14 @@ struct ExchangePlan {
   };
 
   std::vector<FileRegion> regions;
-  std::vector<std::vector<uint32_t>> pieces_of;  // by region: which of this rank's pieces it fills
-  std::vector<Piece> pieces;                     // of this rank, as LayoutIndex::PiecesOf names them
-  std::vector<Read> reads;                       // by file, then block
-  std::vector<Receipt> receipts;                 // by file, then block
+  RegionPieces pieces_of;         // by region: positions in `pieces`
+  std::vector<Piece> pieces;      // of this rank, as LayoutIndex::PiecesOf names them
+  std::vector<Read> reads;        // by file, then block
+  std::vector<Receipt> receipts;  // by file, then block
   uint64_t needed_bytes =
       0;  // that anybody wants of the blocks in `reads`, each once: over all ranks, the unique bytes
+  uint64_t looks =
+      0;  // at boxes, kinds of boxes and regions, of which many are looked at several times: what it cost to make the plan
 };
 
 struct ExchangeInput {

@@ -29,10 +29,44 @@ class PiecesByRule {
     return boxes;
   }
 
+  // Elements and rows of what it holds by these rules.
+  std::vector<int64_t> SizesOf(const std::vector<uint32_t>& rules) {
+    std::vector<int64_t> sizes;
+    for (const uint32_t rule : rules) {
+      for (const Box& box : Of(rule)) {
+        sizes.push_back(box.elements());
+        sizes.push_back(RowsOf(box));
+      }
+    }
+    return sizes;
+  }
+
  private:
   const GridTable& grids_;
   const uint32_t rank_;
   std::vector<std::vector<Box>> boxes_;
+};
+
+// Lists one rank's writes of a class, in their order, and finds where each lies.
+class WriteList {
+ public:
+  explicit WriteList(const std::vector<ArraySpec>& arrays) : arrays_(arrays) {}
+
+  void Reserve(size_t writes) { writes_.reserve(writes); }
+  void Add(uint32_t array, uint32_t ordinal, int64_t first_row, int64_t rows, uint64_t row_bytes) {
+    const uint32_t file = !writes_.empty() && writes_.back().array == array ? writes_.back().file + 1 : 0;
+    if (file >= end_.size()) end_.resize(file + size_t{1}, WidthBytes{});
+    uint64_t& offset = end_[file][WidthIndex(arrays_[array].dtype)];
+    const uint64_t bytes = static_cast<uint64_t>(rows) * row_bytes;
+    writes_.push_back({array, ordinal, file, first_row, rows, bytes, offset});
+    offset += bytes;
+  }
+  std::vector<GridWrite> Take() && { return std::move(writes_); }
+
+ private:
+  const std::vector<ArraySpec>& arrays_;
+  std::vector<GridWrite> writes_;
+  std::vector<WidthBytes> end_;  // by file
 };
 
 }  // namespace
@@ -80,13 +114,7 @@ std::shared_ptr<const GridWriters::Group> GridWriters::GroupAt(uint32_t number, 
   if (found != groups_.end()) return found->second;
   const Class& c = classes_[number];
   PiecesByRule pieces(grids_, first_rank);
-  std::pair<uint32_t, std::vector<int64_t>> sizes{number, {}};
-  for (const uint32_t rule : c.rules) {
-    for (const Box& box : pieces.Of(rule)) {
-      sizes.second.push_back(box.elements());
-      sizes.second.push_back(RowsOf(box));
-    }
-  }
+  Sizes sizes{number, pieces.SizesOf(c.rules)};
   if (const auto alike = groups_by_sizes_.find(sizes); alike != groups_by_sizes_.end())
     return groups_.emplace(std::pair(number, first_rank), alike->second).first->second;
   std::vector<SaveStream::Place> places;
@@ -112,42 +140,44 @@ std::shared_ptr<const GridWriters::Group> GridWriters::GroupAt(uint32_t number, 
   return group;
 }
 
-std::vector<GridWrite> GridWriters::WritesOf(uint32_t rank, uint32_t number) const {
+std::shared_ptr<const std::vector<GridWrite>> GridWriters::WritesOf(uint32_t rank, uint32_t number) const {
+  const Class& c = classes_[number];
+  if (c.replicas > 1 || !Grid(grids_, c.example).DigitsOf(rank))
+    return std::make_shared<const std::vector<GridWrite>>(SharedPieces(rank, number));
+  auto& writes = writes_by_sizes_[{number, PiecesByRule(grids_, rank).SizesOf(c.rules)}];
+  if (!writes) writes = std::make_shared<const std::vector<GridWrite>>(WholePieces(rank, number));
+  return writes;
+}
+
+std::vector<GridWrite> GridWriters::WholePieces(uint32_t rank, uint32_t number) const {
+  const Class& c = classes_[number];
+  PiecesByRule pieces(grids_, rank);
+  WriteList writes(arrays_);
+  writes.Reserve(c.array_of.size());
+  for (size_t slot = 0; slot < c.array_of.size(); ++slot) {
+    const uint32_t a = c.array_of[slot];
+    const auto ordinal = static_cast<uint32_t>(slot - slot_of_[a]);
+    const Box& box = pieces.Of(grids_.rule_of[a])[ordinal];
+    const int64_t rows = RowsOf(box);
+    writes.Add(a, ordinal, 0, rows, BytesOfBox(arrays_[a], box) / static_cast<uint64_t>(rows));
+  }
+  return std::move(writes).Take();
+}
+
+std::vector<GridWrite> GridWriters::SharedPieces(uint32_t rank, uint32_t number) const {
   const Class& c = classes_[number];
   const Grid example(grids_, c.example);
   std::optional<GridDigits> digits = example.DigitsOf(rank);
-  std::vector<GridWrite> writes;
-  if (!digits) return writes;
-  std::vector<WidthBytes> end;  // by file
-  const auto add = [&](uint32_t array, uint32_t ordinal, int64_t first_row, int64_t rows,
-                       uint64_t row_bytes) {
-    const uint32_t file = !writes.empty() && writes.back().array == array ? writes.back().file + 1 : 0;
-    if (file >= end.size()) end.resize(file + size_t{1}, WidthBytes{});
-    uint64_t& offset = end[file][WidthIndex(arrays_[array].dtype)];
-    writes.push_back(
-        {array, ordinal, file, first_row, rows, static_cast<uint64_t>(rows) * row_bytes, offset});
-    offset += writes.back().bytes;
-  };
-  if (c.replicas == 1) {
-    writes.reserve(c.array_of.size());
-    PiecesByRule pieces(grids_, rank);
-    for (size_t slot = 0; slot < c.array_of.size(); ++slot) {
-      const uint32_t a = c.array_of[slot];
-      const auto ordinal = static_cast<uint32_t>(slot - slot_of_[a]);
-      const Box& box = pieces.Of(grids_.rule_of[a])[ordinal];
-      const int64_t rows = RowsOf(box);
-      add(a, ordinal, 0, rows, BytesOfBox(arrays_[a], box) / static_cast<uint64_t>(rows));
-    }
-    return writes;
-  }
+  if (!digits) return {};
   const uint32_t replica = example.ReplicaAt(*digits);
   example.SetReplica(0, &*digits);
   const auto group = GroupAt(number, example.RankAt(*digits));
   const std::optional<uint32_t> segment = group->stream.SegmentOf(replica);
-  if (!segment) return writes;
+  if (!segment) return {};
   const std::vector<SaveStream::Place>& places = group->places;
   const uint64_t begin = group->stream.BorderBefore(*segment),
                  end_of_segment = group->stream.BorderBefore(*segment + 1);
+  WriteList writes(arrays_);
   const auto after =
       std::upper_bound(places.begin(), places.end(), begin,
                        [](uint64_t border, const SaveStream::Place& place) { return border < place.begin; });
@@ -158,10 +188,10 @@ std::vector<GridWrite> GridWriters::WritesOf(uint32_t rank, uint32_t number) con
     const int64_t last = group->stream.RowAt(place, end_of_segment);
     if (first == last) continue;
     const uint32_t a = c.array_of[slot];
-    add(a, static_cast<uint32_t>(slot - slot_of_[a]), first, last - first,
-        place.bytes / static_cast<uint64_t>(place.rows));
+    writes.Add(a, static_cast<uint32_t>(slot - slot_of_[a]), first, last - first,
+               place.bytes / static_cast<uint64_t>(place.rows));
   }
-  return writes;
+  return std::move(writes).Take();
 }
 
 const GridWrite& GridWriters::FindWrite(const std::vector<GridWrite>& writes, uint32_t array,
@@ -196,7 +226,7 @@ std::vector<WidthBytes> GridWriters::BytesOf(uint32_t rank, uint32_t number) con
     }
     return bytes;
   }
-  for (const GridWrite& write : WritesOf(rank, number))
+  for (const GridWrite& write : SharedPieces(rank, number))
     add(write.file, WidthIndex(arrays_[write.array].dtype), write.bytes);
   return bytes;
 }

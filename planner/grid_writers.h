@@ -63,8 +63,9 @@ class GridWriters {
   uint32_t classes() const { return static_cast<uint32_t>(classes_.size()); }
   uint32_t ClassOf(uint32_t array) const { return class_of_rule_[grids_.rule_of[array]]; }
 
-  // What the rank writes of the arrays of one class, by array, then by ordinal.
-  std::vector<GridWrite> WritesOf(uint32_t rank, uint32_t number) const;
+  // What the rank writes of the arrays of one class, by array, then by ordinal. Where pieces have one holder, ranks whose pieces have the same
+  // sizes write alike and share one list.
+  std::shared_ptr<const std::vector<GridWrite>> WritesOf(uint32_t rank, uint32_t number) const;
 
   // The rank's files. `listed[j]`: bytes that the boxes without a rule take in its j-th file; files past its end have
   // none. Costs about as much as there are rules, not arrays.
@@ -103,8 +104,13 @@ class GridWriters {
     SaveStream stream;
     std::vector<SaveStream::Place> places;  // by slot
   };
+  using Sizes =
+      std::pair<uint32_t,
+                std::vector<int64_t>>;  // class; elements and rows of one rank's pieces by its rules
   std::vector<WidthBytes> BytesOf(uint32_t rank, uint32_t number) const;  // by file
   std::shared_ptr<const Group> GroupAt(uint32_t number, uint32_t first_rank) const;
+  std::vector<GridWrite> WholePieces(uint32_t rank, uint32_t number) const;
+  std::vector<GridWrite> SharedPieces(uint32_t rank, uint32_t number) const;
 
   const std::vector<ArraySpec>& arrays_;
   const GridTable& grids_;
@@ -116,8 +122,9 @@ class GridWriters {
   // By class and its replica 0, and by class and the elements and rows of its pieces: where dimensions are cut evenly, all groups of a class are
   // one. Forgotten from time to time.
   mutable std::map<std::pair<uint32_t, uint32_t>, std::shared_ptr<const Group>> groups_;
-  mutable std::map<std::pair<uint32_t, std::vector<int64_t>>, std::shared_ptr<const Group>> groups_by_sizes_;
+  mutable std::map<Sizes, std::shared_ptr<const Group>> groups_by_sizes_;
   mutable size_t kept_places_ = 0;
+  mutable std::map<Sizes, std::shared_ptr<const std::vector<GridWrite>>> writes_by_sizes_;  // of whole pieces
 };
 
 }  // namespace cairn

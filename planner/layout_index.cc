@@ -32,6 +32,7 @@ std::vector<Piece> LayoutIndex::PiecesOf(uint32_t rank) const {
     return *boxes;
   };
   std::vector<Piece> pieces;
+  pieces.reserve(layout_.arrays.size());
   auto listed = by_rank_[rank].begin();
   for (uint32_t a = 0; a < layout_.arrays.size(); ++a) {
     if (grids.Has(a)) {

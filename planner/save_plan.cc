@@ -158,7 +158,8 @@ std::vector<WriteBox> SavePlan::BoxesOf(uint32_t rank) const {
   std::vector<WriteBox> boxes;
   const std::vector<FileShape> shapes = PlaceInFiles(&boxes, rank);
   for (uint32_t number = 0; number < writers_->classes(); ++number) {
-    for (const GridWrite& write : writers_->WritesOf(rank, number)) {
+    const auto writes = writers_->WritesOf(rank, number);
+    for (const GridWrite& write : *writes) {
       const Grid grid(layout_->grids, layout_->grids.rule_of[write.array]);
       GridDigits digits = *grid.DigitsOf(rank);
       grid.SetOrdinal(write.ordinal, &digits);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "planner/save_plan.h"
@@ -90,6 +89,7 @@ Status SavedIndex::FindBoxes(uint32_t array, const Box& box, std::vector<SavedPa
 Status SavedIndex::FindByRule(uint32_t array, const Box& box, std::vector<SavedPart>* parts) const {
   if (box.empty()) return OkStatus();
   const uint32_t number = writers_->ClassOf(array);
+  const size_t width = WidthIndex(saved_->arrays[array].dtype);
   Status status;
   for (const GridCell& cell : cells_.CellsIn(saved_->grids.rule_of[array], box)) {
     writers_->ForEachPart(array, cell, [&](uint32_t rank, int64_t first_row, int64_t rows) {
@@ -99,8 +99,9 @@ Status SavedIndex::FindByRule(uint32_t array, const Box& box, std::vector<SavedP
       Writer& writer = WriterAt(rank);
       status = writer.status;
       if (!status.ok()) return;
-      const GridWrite& write = writers_->FindWrite(WritesOf(writer, rank, number), array, cell.ordinal);
-      parts->push_back({BoxAt(writer, write, written), *region});
+      const GridWrite& write = writers_->FindWrite(*WritesOf(writer, rank, number), array, cell.ordinal);
+      const uint64_t offset = BeginOf(writer, number, write.file, width) + write.offset;
+      parts->push_back({{array, writer.files[write.file], offset, written}, *region});
     });
   }
   return status;
@@ -114,19 +115,17 @@ SavedIndex::Writer& SavedIndex::WriterAt(uint32_t rank) const {
       .first->second;
 }
 
-const std::vector<GridWrite>& SavedIndex::WritesOf(Writer& writer, uint32_t rank, uint32_t number) const {
+const std::shared_ptr<const std::vector<GridWrite>>& SavedIndex::WritesOf(Writer& writer, uint32_t rank,
+                                                                          uint32_t number) const {
   auto& writes = writer.writes[number];
   if (!writes) writes = writers_->WritesOf(rank, number);
-  return *writes;
+  return writes;
 }
 
-// Files end with their data.
-SavedBox SavedIndex::BoxAt(const Writer& writer, const GridWrite& write, const Box& box) const {
-  const FileShape& shape = writer.shapes[write.file];
-  const uint32_t file = writer.files[write.file];
-  const size_t width = WidthIndex(saved_->arrays[write.array].dtype);
-  const uint64_t begin = shape.BeginOf(writers_->ClassOf(write.array))[width];
-  return {write.array, file, saved_->files[file].bytes - shape.bytes + begin + write.offset, box};
+// Where the boxes of a class and width begin. Files end with their data.
+uint64_t SavedIndex::BeginOf(const Writer& writer, uint32_t number, uint32_t file, size_t width) const {
+  const FileShape& shape = writer.shapes[file];
+  return saved_->files[writer.files[file]].bytes - shape.bytes + shape.BeginOf(number)[width];
 }
 
 Result<SavedIndex::Writer> SavedIndex::FindFiles(uint32_t rank) const {
@@ -162,41 +161,40 @@ Result<SavedIndex::Writer> SavedIndex::FindFiles(uint32_t rank) const {
   return writer;
 }
 
-const std::vector<SavedBox>& SavedIndex::BoxesOfFile(uint32_t file) const {
-  const auto known = by_file_.find(file);
-  if (known != by_file_.end()) return known->second;
+SavedContents SavedIndex::ContentsOf(uint32_t file) const {
   if (listed_in_.empty()) {
     for (uint32_t b = 0; b < saved_->boxes.size(); ++b) {
       if (!saved_->boxes[b].box.empty()) listed_in_[saved_->boxes[b].file].push_back(b);
     }
   }
-  std::vector<SavedBox> found;
+  SavedContents contents;
   if (const auto listed = listed_in_.find(file); listed != listed_in_.end()) {
-    for (const uint32_t b : listed->second) found.push_back(saved_->boxes[b]);
+    for (const uint32_t b : listed->second) contents.listed.push_back(&saved_->boxes[b]);
   }
-  if (!saved_->grids.rules.empty() && file < saved_->files.size()) {
-    const uint32_t rank = (saved_->files[file].number - 1) % saved_->world_size;
-    Writer& writer = WriterAt(rank);
-    for (uint32_t number = 0; writer.status.ok() && number < writers_->classes(); ++number) {
-      for (const GridWrite& write : WritesOf(writer, rank, number)) {
-        if (writer.files[write.file] != file) continue;
-        const Grid grid(saved_->grids, saved_->grids.rule_of[write.array]);
-        GridDigits digits = *grid.DigitsOf(rank);
-        grid.SetOrdinal(write.ordinal, &digits);
-        found.push_back(BoxAt(writer, write, RowsOfPiece(grid.BoxAt(digits), write.first_row, write.rows)));
-      }
+  if (saved_->grids.rules.empty() || file >= saved_->files.size()) return contents;
+  const uint32_t rank = (saved_->files[file].number - 1) % saved_->world_size;
+  const uint32_t j = (saved_->files[file].number - 1) / saved_->world_size;
+  Writer& writer = WriterAt(rank);
+  if (!writer.status.ok() || j >= writer.shapes.size()) return contents;
+  const FileShape& shape = writer.shapes[j];
+  for (size_t c = 0; c < shape.classes.size(); ++c) {
+    const WidthBytes& begin = shape.classes[c].begin;
+    const WidthBytes& end = c + 1 < shape.classes.size() ? shape.classes[c + 1].begin : shape.listed_begin;
+    for (uint32_t width = 0; width < begin.size(); ++width) {
+      const uint64_t at = BeginOf(writer, shape.classes[c].number, j, width);
+      if (begin[width] < end[width])
+        contents.stretches.push_back(
+            {at, at + end[width] - begin[width], rank, shape.classes[c].number, j, width});
     }
   }
-  std::vector<const SavedBox*> sorted;  // boxes are large
-  sorted.reserve(found.size());
-  for (const SavedBox& box : found) sorted.push_back(&box);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const SavedBox* a, const SavedBox* b) {
-    return std::tie(a->file_offset, a->array) < std::tie(b->file_offset, b->array);
-  });
-  std::vector<SavedBox>& boxes = by_file_[file];
-  boxes.reserve(sorted.size());
-  for (const SavedBox* box : sorted) boxes.push_back(*box);
-  return boxes;
+  return contents;
+}
+
+Box SavedIndex::BoxOf(const SavedStretch& stretch, const GridWrite& write) const {
+  const Grid grid(saved_->grids, saved_->grids.rule_of[write.array]);
+  GridDigits digits = *grid.DigitsOf(stretch.rank);
+  grid.SetOrdinal(write.ordinal, &digits);
+  return RowsOfPiece(grid.BoxAt(digits), write.first_row, write.rows);
 }
 
 }  // namespace cairn

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -45,6 +44,20 @@ struct SavedPart {
   Box region;  // global coordinates, not empty
 };
 
+// Boxes that stand one after the other in a file: those of one class of rules (grid_writers.h) and one element width.
+struct SavedStretch {
+  uint64_t begin = 0, end = 0;  // bytes from the start of the file
+  uint32_t rank = 0;            // the writer
+  uint32_t number = 0;          // of the class
+  uint32_t file = 0;            // the writer's own: GridWrite::file of the boxes that stand here
+  uint32_t width = 0;           // and their WidthIndex
+};
+
+struct SavedContents {
+  std::vector<SavedStretch> stretches;  // not empty
+  std::vector<const SavedBox*> listed;  // boxes of arrays without a rule, not empty
+};
+
 // One thread at a time: what concerns a writer is computed when it is first needed, and kept.
 class SavedIndex {
  public:
@@ -60,24 +73,31 @@ class SavedIndex {
   Status FindBoxes(uint32_t array, const Box& box, std::vector<SavedPart>* parts) const;
   Result<std::vector<SavedPart>> BoxesIn(uint32_t array, const Box& box) const;
 
-  // The boxes in a file, those that are not empty, by their offset. Of a file that FindBoxes has found damaged, only
-  // those that are listed. The exchange plan asks for few files: those that a rank's own pieces come from.
-  const std::vector<SavedBox>& BoxesOfFile(uint32_t file) const;
+  // What is in a file, in no order. Of a file that FindBoxes has found damaged, only the boxes that are listed.
+  SavedContents ContentsOf(uint32_t file) const;
+
+  // What the stretch's rank wrote of its class, also in other files and widths: one list for all ranks that wrote alike.
+  const std::shared_ptr<const std::vector<GridWrite>>& WritesOf(const SavedStretch& stretch) const {
+    return WritesOf(WriterAt(stretch.rank), stretch.rank, stretch.number);
+  }
+  // The box that one of them is.
+  Box BoxOf(const SavedStretch& stretch, const GridWrite& write) const;
 
  private:
   // The files of one writer, and what it wrote of each class.
   struct Writer {
-    Status status;                                              // of its files
-    std::vector<FileShape> shapes;                              // by j
-    std::vector<uint32_t> files;                                // by j: position in SavedLayout::files
-    std::vector<std::optional<std::vector<GridWrite>>> writes;  // by class, at first use
+    Status status;                  // of its files
+    std::vector<FileShape> shapes;  // by j
+    std::vector<uint32_t> files;    // by j: position in SavedLayout::files
+    std::vector<std::shared_ptr<const std::vector<GridWrite>>> writes;  // by class, at first use
   };
   explicit SavedIndex(const SavedLayout& saved);
   Status FindByRule(uint32_t array, const Box& box, std::vector<SavedPart>* parts) const;
   Result<Writer> FindFiles(uint32_t rank) const;
   Writer& WriterAt(uint32_t rank) const;
-  const std::vector<GridWrite>& WritesOf(Writer& writer, uint32_t rank, uint32_t number) const;
-  SavedBox BoxAt(const Writer& writer, const GridWrite& write, const Box& box) const;
+  const std::shared_ptr<const std::vector<GridWrite>>& WritesOf(Writer& writer, uint32_t rank,
+                                                                uint32_t number) const;
+  uint64_t BeginOf(const Writer& writer, uint32_t number, uint32_t file, size_t width) const;
 
   const SavedLayout* saved_;
   std::vector<size_t> first_box_;                         // by array, and one more: position in boxes
@@ -85,7 +105,6 @@ class SavedIndex {
   mutable CellFinder cells_;
   std::unique_ptr<GridWriters> writers_;
   std::unordered_map<uint32_t, WidthBytes> listed_bytes_;  // by file: what the listed boxes take of it
-  mutable std::unordered_map<uint32_t, std::vector<SavedBox>> by_file_;    // at first use
   mutable std::unordered_map<uint32_t, std::vector<uint32_t>> listed_in_;  // by file: positions in boxes
   mutable std::unordered_map<uint32_t, Writer> writer_at_;                 // by rank, at first use
 };

@@ -376,6 +376,48 @@ TEST(ExchangePlan, ReadsAFileOfOneNodeThereAlone) {
   EXPECT_THAT(plans[2].reads.at(0).handovers.at(0).to, ElementsAre(0));
 }
 
+// A state of many arrays with rules, as a model has them: matrices and vectors cut by rows, matrices cut by rows with 8 replicas that share the
+// writing, and vectors that all ranks have, which many ranks write.
+Layout RegularLayout(uint32_t ranks, uint32_t arrays) {
+  constexpr int64_t kRows = 768;
+  Layout layout{ranks, {}, {}};
+  const auto even = [](uint64_t parts, uint64_t length) {
+    return *Cuts::FromRuns(std::vector<Cuts::Run>{{parts, length}});
+  };
+  const uint32_t shards = ranks / 8;
+  layout.grids.cuts = {even(ranks, kRows / ranks), even(1, 16), even(shards, kRows / shards), even(1, 4096)};
+  layout.grids.rules = {{0, {{ranks, 1, 1, 0}}, {0, 1}},
+                        {0, {{ranks, 1, 1, 0}}, {0}},
+                        {0, {{8, shards, 0, -1}, {shards, 1, 1, 0}}, {2, 1}},
+                        {0, {{ranks, 1, 0, -1}}, {3}}};
+  for (uint32_t a = 0; a < arrays; ++a) {
+    layout.grids.rule_of.push_back(a % 4);
+    layout.arrays.push_back({"a" + std::to_string(a), a % 2 == 0 ? DType::kF32 : DType::kBF16, false,
+                             Grid(layout.grids, a % 4).shape()});
+  }
+  return layout;
+}
+
+TEST(ExchangePlan, CostsARankInProportionToTheArraysHoweverManyFilesTheyFill) {
+  // 128 KiB a writer: vectors that all have are in one file for 64 arrays.
+  const auto looks_per_array = [](uint32_t arrays) {
+    const Layout before = RegularLayout(256, arrays), after = RegularLayout(192, arrays);
+    const SavePlan plan = *PlanSave(before, {.min_split_bytes = 128 << 10});
+    SavedLayout saved{before.arrays, {}, before.grids, before.world_size, plan.min_split_bytes()};
+    for (uint32_t rank = 0; rank < before.world_size; ++rank) {
+      for (const uint64_t bytes : plan.FilesOf(rank).data_bytes)
+        saved.files.push_back({rank + 1, bytes + 64});
+    }
+    World world(saved, after);
+    world.block_bytes = 64 << 10;
+    return static_cast<double>(world.PlanOf(100).looks) / arrays;
+  };
+  const double few = looks_per_array(512);  // 8 files of what all have
+  EXPECT_LT(few, 10);
+  EXPECT_LT(looks_per_array(8192),
+            2 * few);  // 128 of them: that many times all boxes of a file would be 16 times as much
+}
+
 TEST(ExchangePlan, CallsAHoleAndBoxesThatOverlapInAFileDamage) {
   SavedLayout saved = SavedRows(64, 2);
   const Layout whole = MakeLayout(1, Rows(64), Cut(64, 1));
