@@ -241,6 +241,26 @@ TEST(ExchangePlan, BringsEveryByteOfAnyLayoutIntoAnyOtherAndReadsEachBlockOnce) 
   }
 }
 
+// Of three replicas the middle one writes as many rows of the end of one array as of the beginning of the next.
+TEST(ExchangePlan, TellsTheEndOfAPieceFromTheBeginningOfTheNext) {
+  const std::vector<ArraySpec> arrays = {{"a", DType::kU8, false, {6, 4}}, {"b", DType::kU8, false, {6, 4}}};
+  std::vector<Piece> replicas, halves;
+  for (uint32_t a = 0; a < 2; ++a) {
+    for (uint32_t rank = 0; rank < 3; ++rank) replicas.push_back({a, rank, 0, Box::Whole(arrays[a].shape)});
+    for (uint32_t rank = 0; rank < 2; ++rank) halves.push_back({a, rank, 0, Box{{3 * rank, 0}, {3, 4}}});
+  }
+  const Layout before = MakeLayout(3, arrays, replicas);
+  const Layout ruled = *FindRules(before), after = *FindRules(MakeLayout(2, arrays, halves));
+  const SavePlan plan = *PlanSave(ruled, {.min_split_bytes = 1});
+  ASSERT_EQ(plan.BoxesOf(1).size(), 2u);
+  EXPECT_EQ(plan.BoxesOf(1)[0].box, (Box{{4, 0}, {2, 4}}));
+  EXPECT_EQ(plan.BoxesOf(1)[1].box, (Box{{0, 0}, {2, 4}}));
+  Random random(1);
+  const SavedFiles saved = SaveByRule(random, before, ruled, plan);
+  const World world(saved.layout, after);
+  Execution(saved, world, world.Plans());
+}
+
 // One array of rows of 1 KiB, cut by rows among the ranks.
 std::vector<ArraySpec> Rows(int64_t rows) { return {{"w", DType::kU8, false, {rows, 1024}}}; }
 
