@@ -29,6 +29,7 @@ namespace cairn::mpi {
   X(MPI_Irecv)                 \
   X(MPI_Test)                  \
   X(MPI_Get_count)             \
+  X(MPI_Iprobe)                \
   X(MPI_Cancel)                \
   X(MPI_Error_string)
 

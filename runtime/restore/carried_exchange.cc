@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -18,21 +18,14 @@ namespace {
 
 constexpr size_t kReading = 3;
 constexpr size_t kTaking = 3;
-
-// Memory that the carrier may use for as long as it likes.
-void KeepForGood(std::shared_ptr<void> memory) {
-  static std::mutex mutex;
-  static auto& kept = *new std::vector<std::shared_ptr<void>>;  // guarded by mutex
-  const std::lock_guard lock(mutex);
-  kept.push_back(std::move(memory));
-}
+constexpr std::chrono::seconds kFailedStandstill{60};
 
 // Why what is under way must be given up; OK while there is hope.
 Status GiveUp(const CarriedRound& round, const Patience& patience, bool failed) {
   if (const Status gone = round.life->status(); !gone.ok()) return {Code::kUnavailable, gone.message()};
-  if (!failed || patience.waited() < CarriedRound::kFailedStandstill) return OkStatus();
+  if (!failed || patience.waited() < kFailedStandstill) return OkStatus();
   return {Code::kUnavailable, "a rank has failed, and nothing has moved for " +
-                                  std::to_string(CarriedRound::kFailedStandstill.count()) + " s since"};
+                                  std::to_string(kFailedStandstill.count()) + " s since"};
 }
 
 // Reads of one kind, one after the other.
@@ -116,7 +109,7 @@ class Carried {
   Result<LoadStats> Run() {
     const auto start = std::chrono::steady_clock::now();
     CAIRN_RETURN_IF_ERROR(Prepare());
-    CAIRN_RETURN_IF_ERROR(round_.meet());
+    CAIRN_RETURN_IF_ERROR(round_.Meet());
     Status torn;
     try {
       torn = Carry();

@@ -1,6 +1,6 @@
 // ExecuteCarried: carries out one rank's ExchangePlan over a Carrier, on the calling thread alone. As ExecuteExchange else.
 //
-//   1. Each rank makes ready all that can fail before others rely on it, then meets the others (CarriedRound::meet). Unless all come, nothing is carried.
+//   1. Each rank makes ready all that can fail before others rely on it, then meets the others (CarriedRound). Unless all come, nothing is carried.
 //   2. The *turns* of a rank are the blocks that it reads for others, and those of which it gets a parcel, by file, then block: one order for all ranks.
 //   3. Receives are begun in the order of the turns, as far ahead as there are buffers (kTaking). A buffer is free again when its parcel was copied to its
 //      place and passed on.
@@ -22,32 +22,15 @@
 #ifndef CAIRN_RUNTIME_RESTORE_CARRIED_EXCHANGE_H_
 #define CAIRN_RUNTIME_RESTORE_CARRIED_EXCHANGE_H_
 
-#include <chrono>
-#include <functional>
-#include <memory>
 #include <vector>
 
 #include "planner/exchange_plan.h"
-#include "runtime/bulk/breaker.h"
-#include "runtime/restore/carrier.h"
+#include "runtime/restore/carried_round.h"
 #include "runtime/restore/reader.h"
 
 namespace cairn {
 
-// How this rank meets the others in one exchange. The functions are called by the thread that executes it.
-struct CarriedRound {
-  static constexpr std::chrono::seconds kFailedStandstill{60};
-
-  Carrier* carrier = nullptr;
-  std::shared_ptr<const Breaker> life;   // broken: some rank is no more there, or this one leaves
-  std::shared_ptr<const Breaker> round;  // broken: some rank has failed
-  // Says that this rank can begin, and waits until all have said so. Not OK: they will not.
-  std::function<Status()> meet;
-  std::function<void()> moved;  // something has moved at this rank; called often
-  // Called once, as soon as this rank has failed: the others need not wait until its turns are over.
-  std::function<void(const Status& why)> failed;
-};
-
+// The caller goes on calling Carrier::Progress until all ranks have returned.
 // Errors: as ExecuteExchange; kUnavailable too when ranks were given up. The carrier is of no use after that.
 Result<LoadStats> ExecuteCarried(const ExchangePlan& plan, const std::vector<SourceFile>& files,
                                  const std::vector<Destination>& destinations, const CarriedRound& round,

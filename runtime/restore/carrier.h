@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -28,7 +29,12 @@ class Carrier {
   virtual Result<std::optional<size_t>> Test(Ticket ticket) = 0;
   // Gives up a receive. false: something may still come into its memory.
   virtual bool Drop(Ticket ticket) = 0;
+  // Brings on what is over here and not yet there: MPI may keep a message back until it is called again. To be called as long as another rank may wait.
+  virtual void Progress() = 0;
 };
+
+// Memory that a carrier may use for as long as it likes, since what was under way there was given up.
+void KeepForGood(std::shared_ptr<void> memory);
 
 }  // namespace cairn
 

@@ -28,6 +28,7 @@ class MpiCarrier : public Carrier {
   Result<Ticket> Receive(uint32_t from, std::span<std::byte> room) override;
   Result<std::optional<size_t>> Test(Ticket ticket) override;
   bool Drop(Ticket ticket) override;
+  void Progress() override { calls_.progress(); }
 
  private:
   explicit MpiCarrier(const cairn_carrier_v1& calls) : calls_(calls) {}

@@ -7,6 +7,7 @@
 
 #include "runtime/bulk/receiver.h"
 #include "runtime/bulk/sender.h"
+#include "runtime/restore/carried_trade.h"
 
 namespace cairn {
 namespace {
@@ -21,12 +22,14 @@ class Shuffle {
   Shuffle(uint64_t row_bytes, uint32_t world_size, const ExchangeLinks& links)
       : row_bytes_(row_bytes), links_(links), came_(world_size), total_(world_size) {}
 
-  Result<std::vector<std::byte>> Run(const BulkIdentity& self, std::span<const std::byte> rows,
-                                     std::span<const uint32_t> owners) {
-    auto out = Carry(self, rows, owners);
+  // By rank: what there is for each; what each has for this one.
+  Result<std::vector<std::vector<std::byte>>> Run(const BulkIdentity& self,
+                                                  std::vector<std::vector<std::byte>> for_rank) {
+    const Status carried = Carry(self, for_rank);
     receiver_.reset();  // before what its callbacks use
     links_.addresses->Withdraw(self.purpose);
-    return out;
+    CAIRN_RETURN_IF_ERROR(carried);
+    return std::move(came_);
   }
 
  private:
@@ -34,26 +37,13 @@ class Shuffle {
   uint32_t rank() const { return static_cast<uint32_t>(links_.self.rank); }
   uint32_t world_size() const { return static_cast<uint32_t>(came_.size()); }
 
-  Result<std::vector<std::byte>> Carry(const BulkIdentity& self, std::span<const std::byte> rows,
-                                       std::span<const uint32_t> owners) {
-    std::vector<std::vector<std::byte>> for_rank(world_size());
-    for (size_t i = 0; i < owners.size(); ++i) {
-      const std::span<const std::byte> row = rows.subspan(i * row_bytes_, row_bytes_);
-      for_rank[owners[i]].insert(for_rank[owners[i]].end(), row.begin(), row.end());
-    }
+  Status Carry(const BulkIdentity& self, std::vector<std::vector<std::byte>>& for_rank) {
     came_[rank()] = std::move(for_rank[rank()]);
     total_[rank()] = came_[rank()].size() / row_bytes_;
-    if (world_size() > 1) {
-      CAIRN_RETURN_IF_ERROR(Open(self));
-      CAIRN_RETURN_IF_ERROR(SendAll(self, for_rank));
-      CAIRN_RETURN_IF_ERROR(AwaitAll());
-    }
-    std::vector<std::byte> out;
-    for (std::vector<std::byte>& part : came_) {
-      out.insert(out.end(), part.begin(), part.end());
-      part = {};
-    }
-    return out;
+    if (world_size() == 1) return OkStatus();
+    CAIRN_RETURN_IF_ERROR(Open(self));
+    CAIRN_RETURN_IF_ERROR(SendAll(self, for_rank));
+    return AwaitAll();
   }
 
   Status Open(const BulkIdentity& self) {
@@ -133,10 +123,25 @@ class Shuffle {
 
 Result<std::vector<std::byte>> ShuffleRows(const std::string& table, std::span<const std::byte> rows,
                                            uint64_t row_bytes, std::span<const uint32_t> owners,
-                                           uint32_t world_size, const ExchangeLinks& links) {
+                                           uint32_t world_size, const ExchangeLinks& links,
+                                           const CarriedRound* carried) {
+  std::vector<std::vector<std::byte>> for_rank(world_size);
+  for (size_t i = 0; i < owners.size(); ++i) {
+    const std::span<const std::byte> row = rows.subspan(i * row_bytes, row_bytes);
+    for_rank[owners[i]].insert(for_rank[owners[i]].end(), row.begin(), row.end());
+  }
   BulkIdentity self = links.self;
   self.purpose += " rows of " + table;
-  return Shuffle(row_bytes, world_size, links).Run(self, rows, owners);
+  CAIRN_ASSIGN_OR_RETURN(std::vector<std::vector<std::byte>> came,
+                         carried != nullptr
+                             ? TradeCarried(std::move(for_rank), static_cast<uint32_t>(self.rank), *carried)
+                             : Shuffle(row_bytes, world_size, links).Run(self, std::move(for_rank)));
+  std::vector<std::byte> out;
+  for (std::vector<std::byte>& part : came) {
+    out.insert(out.end(), part.begin(), part.end());
+    part = {};
+  }
+  return out;
 }
 
 }  // namespace cairn

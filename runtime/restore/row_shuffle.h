@@ -1,4 +1,5 @@
-// ShuffleRows: brings the rows of a table from the ranks that have read them to the ranks that they belong to. Collective over all ranks.
+// ShuffleRows: brings the rows of a table from the ranks that have read them to the ranks that they belong to. Collective over all ranks. Over a carrier as
+// carried_trade.h says; over sockets:
 //
 //   1. Every rank opens a receiver and publishes its address.
 //   2. Every rank sends each other rank the rows that belong there, in their order, in messages of at most kRowMessageBytes (or one row), then
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/restore/carried_round.h"
 #include "runtime/restore/exchange.h"
 
 namespace cairn {
@@ -23,11 +25,13 @@ namespace cairn {
 inline constexpr uint64_t kRowMessageBytes = 4 << 20;
 
 // The rows of `table` that belong to this rank: by the rank that gave them, then in its order. owners[i]: to whom row i belongs, below world_size.
+// `carried`: nullptr: over sockets.
 // kUnavailable: the transfer failed, here or at another rank, or the breaker was broken. As in ExecuteExchange, the others' parts end when
 // somebody breaks their breakers.
 Result<std::vector<std::byte>> ShuffleRows(const std::string& table, std::span<const std::byte> rows,
                                            uint64_t row_bytes, std::span<const uint32_t> owners,
-                                           uint32_t world_size, const ExchangeLinks& links);
+                                           uint32_t world_size, const ExchangeLinks& links,
+                                           const CarriedRound* carried);
 
 }  // namespace cairn
 

@@ -209,7 +209,7 @@ Result<LoadStats> LoadShare(const Order& order, const Order& foreign, const Near
   CAIRN_ASSIGN_OR_RETURN(const LoadStats stats, carried != nullptr
                                                     ? ExecuteCarried(plan, files, destinations, *carried)
                                                     : ExecuteExchange(plan, files, destinations, links));
-  for (TableLoad& table : loading.tables) CAIRN_RETURN_IF_ERROR(table.Finish(links));
+  for (TableLoad& table : loading.tables) CAIRN_RETURN_IF_ERROR(table.Finish(links, carried));
   return stats;
 }
 

@@ -37,7 +37,7 @@ Result<Index> ReadIndex(const Order& order, const Order& foreign);
 // `order`, `foreign`: which checkpoint, and whether the members share the reading. `state`: what all members registered; `items`: what this one did, of which
 // tables get the rows that they are due, and more room if they need it. `planned`: where the order has a plan of the program's load planner, whose
 // Commit is left to the caller; else nothing.
-// `carried`: what is handed on goes over its carrier; nullptr: over sockets, by `links`, as do the rows of tables in any case.
+// `carried`: what is handed on goes over its carrier; nullptr: over sockets, by `links`.
 // Blocks of `near` copies are read in the place of the checkpoint's own where they hold what its checksums say. Of the arrays, those are loaded
 // that `order.differences` does not say otherwise of; that the index lacks one, or has it with another type or shape, is kMismatch. Errors else
 // as ExecuteExchange. After an error the memory may be partly written. Blocking; the application's thread.

@@ -56,7 +56,7 @@ Result<std::vector<Outcome>> Members::Ask(const std::function<Order(int rank)>& 
   Status worst;
   const auto abandon = [&] { links_.broadcast({.kind = Order::kAbandon, .round = round}); };
   for (int ready = 0, over = 0; over < world_size_;) {
-    const bool went = ready == world_size_ && worst.ok();
+    const bool went = ready >= world_size_ && worst.ok();
     auto letter = links_.mailbox->Take(Outcome::kType, -1, went ? standstill_ : bound);
     if (went && letter.status().code() == Code::kTimeout) {
       worst = {Code::kUnavailable, "nothing has moved at any rank for " + FormatDuration(standstill_)};
@@ -65,13 +65,13 @@ Result<std::vector<Outcome>> Members::Ask(const std::function<Order(int rank)>& 
     }
     CAIRN_RETURN_IF_ERROR(letter.status());
     CAIRN_ASSIGN_OR_RETURN(Outcome outcome, DecodeSessionMessage<Outcome>(letter->payload));
-    if (outcome.word == Outcome::kReady && ++ready == world_size_ && worst.ok())
-      links_.broadcast({.kind = Order::kGo, .round = round});
-    if (outcome.word != Outcome::kOver) continue;
-    ++over;
     if (!outcome.status.ok() && worst.ok()) abandon();
     if (Weight(outcome.status.code()) > Weight(worst.code()))
       worst = outcome.status.Annotate("rank " + std::to_string(letter->from));
+    if (outcome.word == Outcome::kReady && ++ready % world_size_ == 0 && worst.ok())
+      links_.broadcast({.kind = Order::kGo, .round = round});
+    if (outcome.word != Outcome::kOver) continue;
+    ++over;
     outcomes[static_cast<size_t>(letter->from)] = std::move(outcome);
   }
   CAIRN_RETURN_IF_ERROR(worst);

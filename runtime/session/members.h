@@ -3,9 +3,9 @@
 //
 // A round, in which all do one thing at the same time (Ask):
 //   1. Each member gets its order, which carries the round's number.
-//   2. Where the members do what none may begin before all can, each says when it is ready (Outcome::kReady). When all are, all are told to go.
+//   2. Where the members do what none may begin before all can, each says when it is ready (Outcome::kReady), any number of times. When all are, all are told to go.
 //   3. Each reports an outcome, whatever comes.
-//   4. On the first outcome that is not good all are told to abandon the round; who is still at it ends and reports all the same. So no
+//   4. On the first word of one that is not good all are told to abandon the round; who is still at it ends and reports all the same. So no
 //      member is at a round when the next one begins.
 //      So they are when all went and then nobody has said for kStandstill that something moves (Outcome::kMoving).
 //   5. The worst outcome is the round's: a mismatch or a fault that proves nothing most, then damage. Least: that the exchange between members

@@ -103,7 +103,7 @@ struct Order {
   enum Way : uint8_t {
     kAlone,    // each rank reads all that it needs, and hands nothing on
     kSockets,  // each block is read by one rank, and handed on
-    kMpi,      // the same over the carrier of kConnect, once all have said that they are ready
+    kMpi,      // the same over the carrier of kConnect
   };
   Way way = kSockets;                        // kLoad, kProceed
   std::map<std::string, std::string> blobs;  // this member's own bytes, by name
@@ -122,9 +122,9 @@ struct Order {
 struct Outcome {
   static constexpr uint16_t kType = kOutcomeMessage;
   enum Word : uint8_t {
-    kReady,   // this member can go on as soon as all can; nothing else is said
-    kMoving,  // it is still at it, and gets on; nothing else is said
-    kOver,
+    kReady,   // this member can go on as soon as all can
+    kMoving,  // it is still at it, and gets on; or has failed, if `status` says so
+    kOver,    // all the rest is said by this word alone
   };
   Word word = kOver;
   Status status;

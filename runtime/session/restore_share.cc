@@ -16,6 +16,7 @@ namespace cairn {
 namespace {
 
 constexpr std::chrono::milliseconds kOrderBound = std::chrono::hours(24);
+constexpr std::chrono::milliseconds kProgressEvery{1};
 constexpr std::chrono::seconds kMovingEvery{20};  // well below Members::kStandstill
 
 }  // namespace
@@ -42,7 +43,7 @@ Result<cairn_report> RestoreShare::Run(const Opened& opened,
 
 Result<cairn_report> RestoreShare::Follow() {
   for (;;) {
-    CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter, links_.mailbox->Take(kOrderMessage, 0, kOrderBound));
+    CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter, NextOrder());
     CAIRN_ASSIGN_OR_RETURN(const Order order, DecodeSessionMessage<Order>(letter.payload));
     if (order.kind == Order::kStop) return order.status;
     if (order.kind == Order::kLayout) {
@@ -86,14 +87,21 @@ Result<cairn_report> RestoreShare::Follow() {
       CountItems(&report);
       return report;
     }
-    reported_ = false;
-    const Outcome outcome = Answer(order);
-    if (!reported_) Report(outcome);
+    Report(Answer(order));
   }
 }
 
+// Others may still wait for what this member has sent over the carrier: there is no next order before all are through.
+Result<Mailbox::Letter> RestoreShare::NextOrder() {
+  while (carrier_) {
+    auto letter = links_.mailbox->Take(kOrderMessage, 0, kProgressEvery);
+    if (letter.status().code() != Code::kTimeout) return letter;
+    carrier_->Progress();
+  }
+  return links_.mailbox->Take(kOrderMessage, 0, kOrderBound);
+}
+
 void RestoreShare::Report(const Outcome& outcome) {
-  if (outcome.word == Outcome::kOver) reported_ = true;
   links_.send(Outcome::kType, EncodeSessionMessage(outcome));
 }
 
@@ -294,38 +302,33 @@ Result<std::shared_ptr<Breaker>> RestoreShare::JoinRound(const Order& order) {
   return round_;
 }
 
-Status RestoreShare::Meet(const Order& order, const Breaker& round) {
-  Report({.word = Outcome::kReady});
-  std::unique_lock lock(mutex_);
-  const auto all_are_ready = [&] { return begun_ == order.round; };
-  if (begins_.wait(lock, round.token(), all_are_ready)) return OkStatus();
-  return round.status();
-}
-
-// Nothing that can fail is between the meeting and the library: the others rely on this rank by then.
-Status RestoreShare::Connect(const Order& order) {
-  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> round, JoinRound(order));
-  CAIRN_RETURN_IF_ERROR(Meet(order, *round));
-  CAIRN_ASSIGN_OR_RETURN(carrier_, MpiCarrier::Connect(*round));
-  return OkStatus();
-}
-
-Result<CarriedRound> RestoreShare::Carry(const Order& order, const std::shared_ptr<Breaker>& round) {
-  if (!carrier_) return Status(Code::kInternal, "there is no communicator");
+CarriedRound RestoreShare::Carry(const Order& order, const std::shared_ptr<Breaker>& round) {
   CarriedRound carried{.carrier = carrier_.get(), .round = round};
   {
     const std::lock_guard lock(mutex_);
     carried.life = life_;
   }
-  carried.meet = [this, &order, &round] { return Meet(order, *round); };
+  carried.ready = [this] {
+    begun_ = 0;
+    Report({.word = Outcome::kReady});
+  };
+  carried.all_ready = [this, number = order.round] { return begun_ == number; };
   carried.moved = [this, told = std::chrono::steady_clock::now()]() mutable {
     const auto now = std::chrono::steady_clock::now();
-    if (reported_ || now - told < kMovingEvery) return;
+    if (now - told < kMovingEvery) return;
     told = now;
     Report({.word = Outcome::kMoving});
   };
-  carried.failed = [this](const Status& why) { Report({.status = why}); };
+  carried.failed = [this](const Status& why) { Report({.word = Outcome::kMoving, .status = why}); };
   return carried;
+}
+
+// Nothing that can fail is between the meeting and the library: the others rely on this rank by then.
+Status RestoreShare::Connect(const Order& order) {
+  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> round, JoinRound(order));
+  CAIRN_RETURN_IF_ERROR(Carry(order, round).Meet());
+  CAIRN_ASSIGN_OR_RETURN(carrier_, MpiCarrier::Connect(*round));
+  return OkStatus();
 }
 
 // Arrays, then this member's blobs.
@@ -333,7 +336,8 @@ Status RestoreShare::Load(const Order& order, Outcome* outcome) {
   CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<Breaker> round, JoinRound(order));
   std::optional<CarriedRound> carried;
   if (order.way == Order::kMpi) {
-    CAIRN_ASSIGN_OR_RETURN(carried, Carry(order, round));
+    if (!carrier_) return {Code::kInternal, "there is no communicator"};
+    carried = Carry(order, round);
   }
   if (planner_calls_ && order.plans.empty())
     return {Code::kInvalid, "it has a load planner, and rank 0 has none"};
@@ -381,14 +385,6 @@ Status RestoreShare::SavedBlob(const std::string& name, int member, std::string_
   if (it != saved_blobs_.end() && member >= 0 && static_cast<size_t>(member) < it->second.size())
     *bytes = it->second[static_cast<size_t>(member)];
   return OkStatus();
-}
-
-void RestoreShare::BeginRound(uint32_t round) {
-  {
-    const std::lock_guard lock(mutex_);
-    begun_ = round;
-  }
-  begins_.notify_all();
 }
 
 void RestoreShare::AbandonRound(uint32_t round) {

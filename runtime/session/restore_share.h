@@ -7,7 +7,7 @@
 #ifndef CAIRN_RUNTIME_SESSION_RESTORE_SHARE_H_
 #define CAIRN_RUNTIME_SESSION_RESTORE_SHARE_H_
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -23,7 +23,7 @@
 #include "runtime/bulk/identity.h"
 #include "runtime/include/cairn/cairn.h"
 #include "runtime/log/log.h"
-#include "runtime/restore/carried_exchange.h"
+#include "runtime/restore/carried_round.h"
 #include "runtime/restore/mpi_carrier.h"
 #include "runtime/session/bootstrap.h"
 #include "runtime/session/boundary.h"
@@ -65,12 +65,13 @@ class RestoreShare {
   // Bytes of a merged blob, of a member of the life that saved; they live as long as this.
   Status SavedBlob(const std::string& name, int member, std::string_view* bytes) const;
 
-  void EndTransfers(const Status& why);  // for good: a member is gone, or this one leaves
-  void BeginRound(uint32_t round);       // all members are ready in it
-  void AbandonRound(uint32_t round);     // another member has failed in it
+  void EndTransfers(const Status& why);                // for good: a member is gone, or this one leaves
+  void BeginRound(uint32_t round) { begun_ = round; }  // all members are ready in it
+  void AbandonRound(uint32_t round);                   // another member has failed in it
 
  private:
   Result<cairn_report> Follow();
+  Result<Mailbox::Letter> NextOrder();
   void PlaceTables();
   void CutOutputs(const OutputLengths& saved);
   void CountItems(cairn_report* report);
@@ -84,8 +85,7 @@ class RestoreShare {
   Status Connect(const Order& order);
   Status Load(const Order& order, Outcome* outcome);
   Result<std::shared_ptr<Breaker>> JoinRound(const Order& order);
-  Status Meet(const Order& order, const Breaker& round);  // returns when all have come to it, or not OK
-  Result<CarriedRound> Carry(const Order& order, const std::shared_ptr<Breaker>& round);
+  CarriedRound Carry(const Order& order, const std::shared_ptr<Breaker>& round);
   LocalTierOptions Tier() const;
   BulkIdentity Bulk(const std::string& purpose) const;  // this member on the data plane
 
@@ -105,17 +105,16 @@ class RestoreShare {
   std::string wanted_;                       // the last of kind kWanted; during Run
   Order near_, foreign_;                     // the last of kinds kNear and kForeign; during Run
   std::unique_ptr<MpiCarrier> carrier_;      // since kConnect; during Run, unless that fails
-  bool reported_ = false;                    // what became of the present order
   std::map<std::string, std::vector<std::string>> saved_blobs_;  // merged ones, by name, then member
+
+  std::atomic<uint32_t> begun_{0};  // the round in which all were ready, since this member last was
 
   // Guarded by mutex_.
   std::mutex mutex_;
-  std::shared_ptr<Breaker> life_;       // of all transfers
-  std::shared_ptr<Breaker> round_;      // of the present round of loading; a part of it
-  std::condition_variable_any begins_;  // begun_ has changed
-  uint32_t begun_ = 0;                  // the last round in which all were ready
-  uint32_t abandoned_ = 0;              // rounds up to this one were given up
-  Status transfers_over_;               // not OK: why no transfer can come to its end any more
+  std::shared_ptr<Breaker> life_;   // of all transfers
+  std::shared_ptr<Breaker> round_;  // of the present round of loading; a part of it
+  uint32_t abandoned_ = 0;          // rounds up to this one were given up
+  Status transfers_over_;           // not OK: why no transfer can come to its end any more
 };
 
 }  // namespace cairn

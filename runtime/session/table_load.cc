@@ -40,7 +40,7 @@ Destination TableLoad::Place(const Piece& piece) {
   return {base + at, piece.box, {table().row_bytes, 1}, 1};
 }
 
-Status TableLoad::Finish(const ExchangeLinks& links) {
+Status TableLoad::Finish(const ExchangeLinks& links, const CarriedRound* carried) {
   const RegisteredTable& known = table();
   if (known.owner != nullptr) {
     const auto row_bytes = static_cast<size_t>(known.row_bytes);
@@ -55,7 +55,7 @@ Status TableLoad::Finish(const ExchangeLinks& links) {
       owners.push_back(static_cast<uint32_t>(owner));
     }
     CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> own,
-                           ShuffleRows(known.name, share_, row_bytes, owners, world_size_, links));
+                           ShuffleRows(known.name, share_, row_bytes, owners, world_size_, links, carried));
     rows_ = static_cast<int64_t>(own.size() / row_bytes);
     CAIRN_RETURN_IF_ERROR(items_->MakeRoom(table_, rows_));
     if (!own.empty()) std::memcpy(memory(), own.data(), own.size());

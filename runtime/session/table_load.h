@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/restore/carried_round.h"
 #include "runtime/restore/exchange.h"
 #include "runtime/session/items.h"
 #include "runtime/session/tables.h"
@@ -32,8 +33,8 @@ class TableLoad {
   // Where the next of this rank's pieces goes; once for each, in their order.
   Destination Place(const Piece& piece);
 
-  // Once all is read. kInvalid when the program names an owner that there is not.
-  Status Finish(const ExchangeLinks& links);
+  // Once all is read. `carried`: what rows go over to their owners; nullptr: sockets. kInvalid when the program names an owner that there is not.
+  Status Finish(const ExchangeLinks& links, const CarriedRound* carried);
 
  private:
   TableLoad(Items& items, size_t table) : items_(&items), table_(table) {}

@@ -44,6 +44,9 @@ typedef struct cairn_carrier_v1 {
   /* Gives up a receive, or connect. 0: nothing comes any more. -1: that cannot be; the memory stays the library's for good. */
   int (*drop)(int64_t ticket);
 
+  /* Brings on what is over here and not yet there: MPI may keep a message back until it is called again. */
+  void (*progress)(void);
+
   /* Frees the communicator. Collective: all ranks call it, with nothing under way, or none does. */
   void (*disconnect)(void);
 } cairn_carrier_v1;

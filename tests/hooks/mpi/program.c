@@ -1,5 +1,6 @@
-/* A rank of an MPI program with three arrays: rows (cut by rows among the ranks), columns (cut by columns), replica (all of it on every rank). Saves
- * once and ends without finishing its run, or restores what an earlier life has saved, and says what it got:
+/* A rank of an MPI program with three arrays: rows (cut by rows among the ranks), columns (cut by columns), replica (all of it on every rank); and a
+ * table of the numbers 0, 1, 2, …, each of which belongs to the rank of its remainder. Saves once and ends without finishing its run, or restores what
+ * an earlier life has saved, and says what it got:
  *
  *     rank R: restore CODE TEXT
  *     rank R: read BYTES          that the kernel counted in cairn_restore
@@ -12,28 +13,39 @@
  *     threads N    MPI is initialised for them: MPI_THREAD_SERIALIZED is 2
  *     spread 1     each member is on a node of its own
  *     reversed 1   the members are in another order than the ranks of MPI_COMM_WORLD
+ *     deaf 1       Cairn cannot take data over sockets
  *     dies N       member N dies (SIGKILL) when it reads a large part of a file
  *     refuses N    member N's MPI makes no communicator
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cairn/cairn.h"
 
-enum { ROWS = 2000, WIDTH = 1000, REPLICA = 2 << 20, ARRAYS = 3 };
+enum { ROWS = 2000, WIDTH = 1000, REPLICA = 2 << 20, ARRAYS = 3, NUMBERS = 1000 };
 
-static int dying, refusing, made, freed;
+static int deaf, dying, refusing, made, freed;
 
 /* In the place of libc's, for libcairn.so too. */
 __attribute__((visibility("default"))) ssize_t pread(int fd, void* buffer, size_t bytes, off_t offset) {
   if (dying && bytes >= 64 << 10) raise(SIGKILL);
   return syscall(SYS_pread64, fd, buffer, bytes, offset);
+}
+
+__attribute__((visibility("default"))) int bind(int fd, const struct sockaddr* address, socklen_t size) {
+  if (deaf && syscall(SYS_gettid) == getpid()) {
+    errno = EADDRNOTAVAIL;
+    return -1;
+  }
+  return (int)syscall(SYS_bind, fd, address, size);
 }
 
 /* In the place of MPI's. */
@@ -63,6 +75,11 @@ static uint64_t Mix(uint64_t x) {
 /* What element (y, x) of an array is. */
 static uint64_t Value(int array, int64_t y, int64_t x) {
   return Mix(((uint64_t)array << 56) + ((uint64_t)y << 24) + (uint64_t)x + 1);
+}
+
+static int Owner(const void* row, int world_size, void* user) {
+  (void)user;
+  return (int)(*(const int64_t*)row % world_size);
 }
 
 /* Bytes that this process has read with read, pread and the like. */
@@ -125,8 +142,20 @@ int main(int argc, char** argv) {
     if (cairn_add_array(session, kNames[a], &array) != CAIRN_OK) return 3;
   }
 
+  static int64_t numbers[NUMBERS];
+  int64_t count = 0;
+  for (int64_t n = member; n < NUMBERS; n += size) numbers[count++] = n;
+  cairn_table table = {.struct_size = sizeof table,
+                       .row_bytes = sizeof numbers[0],
+                       .capacity = NUMBERS,
+                       .rows = &count,
+                       .data = numbers,
+                       .owner = Owner};
+  if (cairn_add_table(session, "numbers", &table) != CAIRN_OK) return 3;
+
   cairn_report report = {.struct_size = sizeof report};
   const int64_t before = BytesRead();
+  deaf = Given(argc, argv, "deaf", 0);
   const int code = cairn_restore(session, &report);
   printf("rank %d: restore %d %s\n", member, code, code == CAIRN_OK ? "" : cairn_last_error());
   printf("rank %d: read %" PRId64 "\n", member, BytesRead() - before);
@@ -147,6 +176,11 @@ int main(int argc, char** argv) {
         hash = Mix(hash + *element);
       }
     }
+  }
+  wrong += count != (NUMBERS - member + size - 1) / size;
+  for (int64_t i = 0; i < count; ++i) {
+    wrong += numbers[i] % size != member;
+    hash = Mix(hash + (uint64_t)numbers[i]);
   }
   printf("rank %d: wrong %" PRId64 " hash %016" PRIx64 "\n", member, wrong, hash);
   if (Given(argc, argv, "saves", !report.restored)) {

@@ -1,5 +1,6 @@
 // Carriers: one for each of several ranks that are threads of one process. As strict as MPI may be: a message is read from its
-// sender's memory when its receiver asks for it a second time, and has gone then, not before.
+// sender's memory when its receiver asks for it a second time, and has gone then, not before. It has come when its sender, who knows that it has gone,
+// is in the carrier once more.
 #ifndef CAIRN_TESTS_RUNTIME_RESTORE_CARRIERS_H_
 #define CAIRN_TESTS_RUNTIME_RESTORE_CARRIERS_H_
 
@@ -35,19 +36,21 @@ class Carriers {
   struct Ticket {
     std::span<const std::byte> sent;
     std::span<std::byte> room;
-    std::shared_ptr<Ticket> met;  // of a receive: the message
-    int tests = 0;                // since then
+    std::shared_ptr<Ticket> met;    // of a receive: the message
+    std::weak_ptr<Ticket> receive;  // of a message that has gone
+    int tests = 0;                  // since then
     bool over = false, too_long = false;
     size_t bytes = 0;
   };
   using TicketPointer = std::shared_ptr<Ticket>;
 
-  static void Arrive(Ticket& receive) {
-    const std::span<const std::byte> sent = receive.met->sent;
-    receive.too_long = sent.size() > receive.room.size();
-    if (!receive.too_long) std::copy(sent.begin(), sent.end(), receive.room.begin());
-    receive.bytes = sent.size();
-    receive.over = receive.met->over = true;
+  static void Go(const TicketPointer& receive) {
+    const std::span<const std::byte> sent = receive->met->sent;
+    receive->too_long = sent.size() > receive->room.size();
+    if (!receive->too_long) std::copy(sent.begin(), sent.end(), receive->room.begin());
+    receive->bytes = sent.size();
+    receive->met->receive = receive;
+    receive->met->over = true;
   }
 
   struct Line {  // from one rank to another
@@ -60,6 +63,7 @@ class Carriers {
     Result<Carrier::Ticket> Send(uint32_t to, std::span<const std::byte> bytes) override {
       const std::lock_guard lock(all.mutex_);
       const auto ticket = std::make_shared<Carriers::Ticket>();
+      Push();
       ticket->sent = bytes;
       all.lines_[{rank, to}].sends.push_back(ticket);
       return Begun(ticket, all.lines_[{rank, to}]);
@@ -67,16 +71,19 @@ class Carriers {
     Result<Carrier::Ticket> Receive(uint32_t from, std::span<std::byte> room) override {
       const std::lock_guard lock(all.mutex_);
       const auto ticket = std::make_shared<Carriers::Ticket>();
+      Push();
       ticket->room = room;
       all.lines_[{from, rank}].receives.push_back(ticket);
       return Begun(ticket, all.lines_[{from, rank}]);
     }
     Result<std::optional<size_t>> Test(Carrier::Ticket number) override {
       const std::lock_guard lock(all.mutex_);
+      Push();
       const TicketPointer ticket = tickets.at(number);
-      if (ticket->met && ++ticket->tests == 2) Arrive(*ticket);
+      if (ticket->met && ++ticket->tests == 2) Go(ticket);
       if (!ticket->over) return std::optional<size_t>();
       tickets.erase(number);
+      if (const TicketPointer receive = ticket->receive.lock()) kept_back.push_back(receive);
       if (ticket->too_long) return Status(Code::kUnavailable, "a message is longer than the room for it");
       return std::optional<size_t>(ticket->bytes);
     }
@@ -84,6 +91,16 @@ class Carriers {
       const std::lock_guard lock(all.mutex_);
       for (auto& [ranks, line] : all.lines_) std::erase(line.receives, tickets.at(number));
       return tickets.erase(number) == 1;
+    }
+
+    void Progress() override {
+      const std::lock_guard lock(all.mutex_);
+      Push();
+    }
+
+    void Push() {
+      for (const TicketPointer& receive : kept_back) receive->over = true;
+      kept_back.clear();
     }
 
     Result<Carrier::Ticket> Begun(const TicketPointer& ticket, Line& line) {
@@ -99,6 +116,7 @@ class Carriers {
     Carriers& all;
     const uint32_t rank;
     std::map<Carrier::Ticket, TicketPointer> tickets;
+    std::vector<TicketPointer> kept_back;
     Carrier::Ticket next = 0;
   };
 

@@ -65,8 +65,10 @@ TEST_P(Exchange, BringsAnyLayoutIntoAnyOther) {
     for (uint32_t r = 0; r < to.world_size; ++r) {
       memory.push_back(std::make_unique<RankMemory>(random, to, r));
       loads.push_back(std::async(std::launch::async, [&, r, destinations = memory[r]->destinations()] {
-        return LoadRank(index->saved, SourceFiles(*index, where), to, r, destinations, ranks, carried_,
-                        options);
+        auto stats =
+            LoadRank(index->saved, SourceFiles(*index, where), to, r, destinations, ranks, carried_, options);
+        ranks.Leave(r);
+        return stats;
       }));
     }
     uint64_t blocks = 0, needed = 0, expected = 0;
@@ -133,6 +135,7 @@ struct Table {
             {reinterpret_cast<std::byte*>(memory[r].data()), pieces[r], {pieces[r].extent[1], 1}, 1}};
         auto stats = LoadRank(saved, files, layout, r, to, ranks, carried, options);
         if (!stats.ok()) ranks.AbandonRound();
+        ranks.Leave(r);
         return stats;
       }));
     }
@@ -332,7 +335,7 @@ TEST(CarriedExchange, BeginsNothingUnlessAllRanksCan) {
 
 TEST(CarriedExchange, GivesUpWhatIsUnderWayWhenARankIsGone) {
   FirstOfTwo first(true);
-  ASSERT_TRUE(first.ranks.Meet(1).ok());
+  ASSERT_TRUE(first.ranks.RoundOf(1).Meet().ok());
   while (first.ranks.carriers.under_way() < 4)
     std::this_thread::yield();  // its three parcels, and one of mine
   EXPECT_EQ(first.load.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);

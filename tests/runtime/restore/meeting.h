@@ -3,9 +3,8 @@
 #define CAIRN_TESTS_RUNTIME_RESTORE_MEETING_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "runtime/restore/carried_exchange.h"
@@ -39,19 +38,21 @@ class Meeting {
 
   CarriedRound RoundOf(uint32_t rank) {
     CarriedRound round{.carrier = carriers.Of(rank), .life = breakers[rank], .round = rounds_[rank]};
-    round.meet = [this, rank] { return Meet(rank); };
+    round.ready = [this] { ++came_; };
+    round.all_ready = [this, meetings = size_t{0}]() mutable {
+      if (came_ < (meetings + 1) * rounds_.size()) return false;
+      ++meetings;
+      return true;
+    };
     round.moved = [this] { ++movements; };
     round.failed = [this](const Status&) { AbandonRound(); };
     return round;
   }
 
-  // Returns when all ranks have come, or the round is abandoned.
-  Status Meet(uint32_t rank) {
-    std::unique_lock lock(mutex_);
-    ++came_;
-    all_came_.notify_all();
-    const auto all = [this] { return came_ == rounds_.size(); };
-    return all_came_.wait(lock, rounds_[rank]->token(), all) ? OkStatus() : rounds_[rank]->status();
+  // Once a rank is through with what it does over its carrier: returns when all are.
+  void Leave(uint32_t rank) {
+    for (++left_; left_ < rounds_.size() && breakers[rank]->status().ok(); std::this_thread::yield())
+      carriers.Of(rank)->Progress();
   }
 
   void BreakAll(const Status& why) {
@@ -71,9 +72,8 @@ class Meeting {
   const Secret token_;
   std::vector<std::shared_ptr<Breaker>> rounds_;
   std::vector<std::unique_ptr<AddressBook>> books_;
-  std::mutex mutex_;
-  std::condition_variable_any all_came_;
-  size_t came_ = 0;  // guarded by mutex_
+  std::atomic<size_t> came_{0};  // to all meetings
+  std::atomic<size_t> left_{0};
 };
 
 }  // namespace cairn

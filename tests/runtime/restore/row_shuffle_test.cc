@@ -1,4 +1,4 @@
-// Ranks as threads of one process, with real sockets.
+// Ranks as threads of one process, with real sockets, and with a carrier.
 #include "runtime/restore/row_shuffle.h"
 
 #include <gmock/gmock.h>
@@ -15,19 +15,24 @@ namespace {
 using ::testing::ElementsAreArray;
 
 Result<std::vector<uint32_t>> Shuffled(Meeting& meeting, uint32_t rank, uint32_t world_size,
-                                       const std::vector<uint32_t>& rows,
-                                       const std::vector<uint32_t>& owners) {
+                                       const std::vector<uint32_t>& rows, const std::vector<uint32_t>& owners,
+                                       bool carried) {
+  const CarriedRound round = meeting.RoundOf(rank);
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
                          ShuffleRows("p", std::as_bytes(std::span(rows)), sizeof(uint32_t), owners,
-                                     world_size, meeting.LinksOf(rank)));
+                                     world_size, meeting.LinksOf(rank), carried ? &round : nullptr));
   std::vector<uint32_t> out(bytes.size() / sizeof(uint32_t));
   if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
   return out;
 }
 
+class RowShuffle : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Over, RowShuffle, ::testing::Bool(),
+                         [](const auto& over) { return over.param ? "Carrier" : "Sockets"; });
+
 // Rank r gives rows 1000 r, 1000 r + 1, …, each to rank (row mod 7) mod 4; rank 3 gives none, and so many come from rank 0 that they take
 // several messages.
-TEST(RowShuffle, EveryRowGoesToItsOwnerInTheOrderOfTheRanks) {
+TEST_P(RowShuffle, EveryRowGoesToItsOwnerInTheOrderOfTheRanks) {
   constexpr uint32_t kRanks = 4;
   const uint32_t counts[kRanks] = {3'000'000, 5, 9, 0};
   Meeting meeting(kRanks);
@@ -41,30 +46,34 @@ TEST(RowShuffle, EveryRowGoesToItsOwnerInTheOrderOfTheRanks) {
   }
   std::vector<std::future<Result<std::vector<uint32_t>>>> parts;
   for (uint32_t rank = 0; rank < kRanks; ++rank) {
-    parts.push_back(std::async(
-        std::launch::async, [&, rank] { return Shuffled(meeting, rank, kRanks, rows[rank], owners[rank]); }));
+    parts.push_back(std::async(std::launch::async, [&, rank] {
+      auto got = Shuffled(meeting, rank, kRanks, rows[rank], owners[rank], GetParam());
+      meeting.Leave(rank);
+      return got;
+    }));
   }
   for (uint32_t rank = 0; rank < kRanks; ++rank) {
     const auto got = parts[rank].get();
     ASSERT_TRUE(got.ok()) << got.status().message();
     EXPECT_TRUE(*got == expected[rank]) << "rank " << rank << " got " << got->size() << " rows";
   }
+  EXPECT_EQ(meeting.carriers.under_way(), 0u);
 }
 
-TEST(RowShuffle, OneRankAsksNobody) {
+TEST_P(RowShuffle, OneRankAsksNobody) {
   Meeting meeting(1);
-  const auto got = Shuffled(meeting, 0, 1, {3, 1, 2}, {0, 0, 0});
+  const auto got = Shuffled(meeting, 0, 1, {3, 1, 2}, {0, 0, 0}, GetParam());
   ASSERT_TRUE(got.ok());
   EXPECT_THAT(*got, ElementsAreArray({3, 1, 2}));
   EXPECT_EQ(meeting.questions, 0);
 }
 
-TEST(RowShuffle, EndsWhenARankGivesUp) {
+TEST_P(RowShuffle, EndsWhenARankGivesUp) {
   Meeting meeting(3);
   std::vector<std::future<Result<std::vector<uint32_t>>>> parts;
   for (uint32_t rank = 0; rank < 2; ++rank) {
     parts.push_back(std::async(std::launch::async, [&, rank] {
-      return Shuffled(meeting, rank, 3, {1, 2}, {0, 1});
+      return Shuffled(meeting, rank, 3, {1, 2}, {0, 1}, GetParam());
     }));
   }
   meeting.BreakAll({Code::kCancelled, "rank 2 has failed"});

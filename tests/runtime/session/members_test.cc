@@ -35,9 +35,8 @@ class Round : public ::testing::Test {
   std::function<void()> on_told_;
 };
 
-TEST_F(Round, AllAreToldToGoWhenTheLastOneIsReady) {
-  Say(1, {.word = Outcome::kReady});
-  Say(0, {.word = Outcome::kReady});
+TEST_F(Round, AllAreToldToGoEachTimeTheLastOneIsReady) {
+  for (const int rank : {1, 0, 0, 1}) Say(rank, {.word = Outcome::kReady});
   Say(1, {.word = Outcome::kMoving});
   Say(0, {.read_bytes = 3});
   Say(1, {.read_bytes = 4});
@@ -45,7 +44,7 @@ TEST_F(Round, AllAreToldToGoWhenTheLastOneIsReady) {
   ASSERT_TRUE(outcomes.ok()) << outcomes.status().message();
   EXPECT_EQ((*outcomes)[0].read_bytes, 3u);
   EXPECT_EQ((*outcomes)[1].read_bytes, 4u);
-  EXPECT_THAT(told_, ElementsAre(Order::kGo));
+  EXPECT_THAT(told_, ElementsAre(Order::kGo, Order::kGo));
 }
 
 TEST_F(Round, NobodyGoesWhereOneCannotAndThatOnesReasonIsTheRounds) {
@@ -54,6 +53,15 @@ TEST_F(Round, NobodyGoesWhereOneCannotAndThatOnesReasonIsTheRounds) {
   Say(0, {.status = {Code::kCancelled, "another rank has failed"}});
   EXPECT_EQ(Ask().status().message(), "rank 1: no memory");
   EXPECT_THAT(told_, ElementsAre(Order::kAbandon));
+}
+
+TEST_F(Round, IsAbandonedOnceAMemberSaysThatItHasFailedAndOverWhenAllAreThrough) {
+  Say(1, {.word = Outcome::kMoving, .status = {Code::kDamage, "block 3"}});
+  Say(0, {.status = {Code::kCancelled, "another rank has failed"}});
+  Say(1, {.status = {Code::kUnavailable, "nothing has moved"}});
+  EXPECT_EQ(Ask().status().message(), "rank 1: block 3");
+  EXPECT_THAT(told_, ElementsAre(Order::kAbandon));
+  EXPECT_EQ(mailbox_.Take(Outcome::kType, -1, std::chrono::milliseconds(0)).status().code(), Code::kTimeout);
 }
 
 TEST_F(Round, WhereNoneNeedsTheOthersNobodyIsToldToGo) {
