@@ -109,7 +109,8 @@ class Callback(lightning.pytorch.Callback):
 
 
 class _Loops:
-    """How far Lightning's loops are, and what was measured last. They count batches of one rank, so the number of ranks must remain what it was."""
+    """How far Lightning's loops are, what was measured last, and the state of callbacks. They count batches of one rank: on another number of ranks the
+    counts are others, for as many batches in a step of the optimizer."""
 
     def __init__(self, trainer: lightning.pytorch.Trainer):
         self._trainer = trainer
@@ -121,12 +122,23 @@ class _Loops:
         for count in ("total", "current"):  # the batch is through: Lightning counts it a little later
             progress = loops["epoch_loop.batch_progress"][count]
             progress["completed"] = progress["processed"]
-        return {"world_size": self._trainer.world_size, "loops": loops, "metrics": dict(self._trainer._logger_connector._callback_metrics)}
+        callbacks = {callback.state_key: callback.state_dict() for callback in self._trainer.callbacks}
+        return {"world_size": self._trainer.world_size, "accumulated": self._trainer.accumulate_grad_batches, "loops": loops,
+                "callbacks": {key: state for key, state in callbacks.items() if state},
+                "metrics": dict(self._trainer._logger_connector._callback_metrics)}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        if state["world_size"] != self._trainer.world_size:
-            raise Mismatch(f"{self._trainer.world_size} ranks instead of {state['world_size']}: Lightning counts batches of one rank, and they would mean "
-                           "another place in the data")
+        before, now, accumulated = state["world_size"], self._trainer.world_size, self._trainer.accumulate_grad_batches
+        if before != now:
+            if before * state["accumulated"] != now * accumulated:
+                raise Mismatch(f"a step took {state['accumulated']} batches of each of {before} ranks, and would take {accumulated} of each of {now} now: set "
+                               "accumulate_grad_batches, and the loader's batch_size, so that it takes as many samples as before")
+            for count in ("total", "current"):
+                progress = state["loops"]["epoch_loop.batch_progress"][count]
+                progress.update({name: -(-number * before // now) for name, number in progress.items()})  # of an epoch's last step, which may be short, more
         self._trainer.fit_loop.load_state_dict(state["loops"])
+        for callback in self._trainer.callbacks:
+            if callback.state_key in state["callbacks"]:
+                callback.load_state_dict(state["callbacks"][callback.state_key])
         self._trainer._logger_connector._callback_metrics.update(state["metrics"])
         self.restored = True

@@ -7,9 +7,10 @@
 The end of each step is the boundary, and in evaluations a save may be made at any moment. What was due after the step that was saved (an evaluation, the
 end of an epoch) is done when the run goes on. Checkpoints of the Trainer's own are not needed for it (`save_strategy="no"`).
 """
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, Tuple
 
 import transformers
+from transformers.trainer_callback import ExportableState
 
 from cairn.errors import Invalid, Mismatch
 from cairn.torch import trainers
@@ -115,7 +116,9 @@ class _Progress:
         self.restored = False
 
     def state_dict(self) -> Dict[str, Any]:
-        return {"batch": self._batch(), "due": self.due, **{name: getattr(self._trainer.state, name) for name in _PROGRESS}}
+        return {"batch": self._batch(), "due": self.due, "callbacks": {name: [one.state()["attributes"] for one in callbacks] for name, callbacks in
+                                                                       self._callbacks().items()},
+                **{name: getattr(self._trainer.state, name) for name in _PROGRESS}}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         if state["batch"] != self._batch():
@@ -123,8 +126,19 @@ class _Progress:
                            "per_device_train_batch_size and gradient_accumulation_steps so that it is the same")
         for name in _PROGRESS:
             setattr(self._trainer.state, name, state[name])
+        for name, callbacks in self._callbacks().items():
+            for callback, attributes in zip(callbacks, state["callbacks"].get(name, ())):
+                vars(callback).update(attributes)
         self.due = state["due"]
         self.restored = True
+
+    def _callbacks(self) -> Dict[str, List[ExportableState]]:
+        """Those that have a state, as EarlyStoppingCallback has, by the names that the Trainer's own checkpoints would give them."""
+        found: Dict[str, List[ExportableState]] = {}
+        for callback in self._trainer.callback_handler.callbacks:
+            if isinstance(callback, ExportableState):
+                found.setdefault(type(callback).__name__, []).append(callback)
+        return found
 
     def _batch(self) -> int:
         return self._trainer.get_total_train_batch_size(self._trainer.args)

@@ -4,14 +4,14 @@ import importlib.util
 import itertools
 import unittest
 
-from lives import HERE, Lives, main
+from lives import HERE, Lives, free_port, main
 
 
 class IntegrationsTest(Lives):
     def said(self, program, run, *arguments):
         self.settings = self.settings | {"TMPDIR": str(self.folder), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
         return [tuple(words) for words in self.life(run, 1, HERE / program, *arguments)[0]
-                if words[0] in ("loss", "rate", "valid", "finished", "refused")]
+                if words[0] in ("data", "loss", "rate", "valid", "finished", "refused")]
 
     def goes_on(self, program, validated, *lives):
         """What a run says that is stopped and resumed so, all lives together, against one that nobody disturbed; and of its rerun."""
@@ -23,11 +23,41 @@ class IntegrationsTest(Lives):
         self.assertEqual([pair for pair in itertools.zip_longest(broken, whole) if pair[0] != pair[1]][:3], [])
         return self.said(program, "broken", "rerun")
 
+    def shrinks(self, program, share):
+        """Two ranks save after step 3 of 8 and train on; one rank goes on from there, with twice as many batches a step. `share` of what all ranks say is a
+        step's loss, where one rank says all of it."""
+        self.settings = self.settings | {"TMPDIR": str(self.folder), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+        lives = []
+        for ranks, save_at in ((2, "3"), (1, "-")):
+            losses = {}
+            for words in itertools.chain(*self.life("spread", ranks, HERE / program, save_at, free_port())):
+                if words[0] == "loss":
+                    losses.setdefault(int(words[1]), []).append(float.fromhex(words[2]))
+            self.assertEqual({len(of_step) for of_step in losses.values()}, {2})
+            lives.append({step: sum(of_step) * (share if ranks == 2 else 1) for step, of_step in losses.items()})
+        self.assertEqual([sorted(losses) for losses in lives], [list(range(1, 9)), list(range(4, 9))])
+        for step, loss in lives[1].items():
+            self.assertAlmostEqual(loss / lives[0][step], 1, delta=1e-5, msg=f"step {step}")
+
+    @unittest.skipUnless(importlib.util.find_spec("transformers") and importlib.util.find_spec("accelerate"), "needs transformers and accelerate")
+    def test_hugging_faces_trainer_goes_on_with_half_the_ranks(self):
+        self.shrinks("hugging_face.py", 0.5)
+
+    @unittest.skipUnless(importlib.util.find_spec("lightning"), "needs lightning")
+    def test_lightnings_trainer_goes_on_with_half_the_ranks(self):
+        self.shrinks("lit.py", 1)
+
     @unittest.skipUnless(importlib.util.find_spec("transformers") and importlib.util.find_spec("accelerate"), "needs transformers and accelerate")
     def test_hugging_faces_trainer_goes_on_to_the_same_bits(self):
         # saved at the end of an epoch with an evaluation to come, in an evaluation amid an epoch, and after the last step
         rerun = self.goes_on("hugging_face.py", [3, 5, 6, 9, 12, 15], ["5"], ["v9"], ["15"], ["-"])
         self.assertEqual(rerun, [("finished", "15"), ("refused", "Invalid"), ("refused", "Mismatch")])
+
+    @unittest.skipUnless(importlib.util.find_spec("transformers") and importlib.util.find_spec("accelerate"), "needs transformers and accelerate")
+    def test_hugging_faces_trainer_begins_the_epoch_anew_where_ignore_data_skip_says_so(self):
+        before, after = ([words[1:] for words in self.said("hugging_face.py", "anew", stop_at, "anew") if words[0] == "data"] for stop_at in ("7", "-"))
+        self.assertEqual([int(step) for step, _ in after], [8, 8, 9, 9, 10, 10])  # of two epochs of 5 steps
+        self.assertEqual([data for step, data in after if step in ("8", "9")], [data for step, data in before if step in ("6", "7")])
 
     @unittest.skipUnless(importlib.util.find_spec("lightning"), "needs lightning")
     def test_lightnings_trainer_goes_on_to_the_same_bits(self):
