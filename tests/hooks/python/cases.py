@@ -203,6 +203,8 @@ class Cases:
                 losses.append(F.mse_loss(stage(x), y))
                 losses[-1].backward()
             optimizer.step()
+            for group in optimizer.param_groups:  # no scheduler has it
+                group["lr"] *= 0.7
             return torch.stack(losses).double().sum()
 
         self.train["stages"] = train

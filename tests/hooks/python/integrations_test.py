@@ -55,9 +55,10 @@ class IntegrationsTest(Lives):
 
     @unittest.skipUnless(importlib.util.find_spec("transformers") and importlib.util.find_spec("accelerate"), "needs transformers and accelerate")
     def test_hugging_faces_trainer_begins_the_epoch_anew_where_ignore_data_skip_says_so(self):
-        before, after = ([words[1:] for words in self.said("hugging_face.py", "anew", stop_at, "anew") if words[0] == "data"] for stop_at in ("7", "-"))
-        self.assertEqual([int(step) for step, _ in after], [8, 8, 9, 9, 10, 10])  # of two epochs of 5 steps
-        self.assertEqual([data for step, data in after if step in ("8", "9")], [data for step, data in before if step in ("6", "7")])
+        first, second, third = ([words[1:] for words in self.said("hugging_face.py", "anew", stop_at, "anew") if words[0] == "data"] for stop_at in "57-")
+        self.assertEqual([int(step) for step, _ in first + second + third], [step for step in range(1, 11) for _ in range(1 if step == 5 else 2)])
+        self.assertEqual([data for _, data in third[:4]], [data for _, data in second])  # the second epoch's first batches, again
+        self.assertNotEqual([data for _, data in second], [data for _, data in first[:4]])
 
     @unittest.skipUnless(importlib.util.find_spec("lightning"), "needs lightning")
     def test_lightnings_trainer_goes_on_to_the_same_bits(self):

@@ -13,6 +13,8 @@ import torch.distributed as dist  # noqa: E402
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook  # noqa: E402
 
 from cairn.torch import optim_state, optim_state_dict  # noqa: E402
+from cairn.torch.model import parts_of  # noqa: E402
+from cairn.torch.optimizer import State  # noqa: E402
 
 
 class OptimStateTest(unittest.TestCase):
@@ -85,6 +87,14 @@ class OptimStateTest(unittest.TestCase):
             optimizer.step()
             self.assertEqual(said, ["global", "own", "own", "global"])
             said.clear()
+
+    def test_what_is_added_to_an_optimizer_later_has_no_name_and_is_left_out(self):
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.Linear(2, 2, bias=False))
+        optimizer = torch.optim.SGD(model[0].parameters(), lr=0.5)
+        state = State("optim", optimizer, parts_of(model[0])[1])
+        optimizer.add_param_group({"params": model[1].parameters(), "lr": 0.25})
+        values = state.values()
+        self.assertEqual(([group["of"] for group in values["groups"]], values["scalars"], values["absent"]), ([["weight"], []], {}, []))
 
     def test_a_tensor_is_gathered_where_a_backend_of_the_group_serves(self):
         for backend, device, served in (("cuda:gloo", "cpu", "cuda"), ("cuda:gloo", "cuda:0", "cuda:0"), ("cpu:gloo,cuda:gloo", "cpu", "cpu")):

@@ -19,7 +19,6 @@ import sys
 from typing import Dict, Optional
 
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import _get_default_store
 
 from cairn.errors import Error
 
@@ -34,7 +33,7 @@ def meet() -> None:
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
         return
     _meetings += 1
-    store, rank, key = _get_default_store(), dist.get_rank(), f"cairn/{_meetings}"
+    store, rank, key = dist.distributed_c10d._get_default_store(), dist.get_rank(), f"cairn/{_meetings}"
     if rank == 0:
         store.set(key, json.dumps(_word()))
     if "SLURM_CAIRN_TOKEN" in os.environ:

@@ -90,8 +90,9 @@ class State:
                     yield parameter, key, value
 
     def _held(self) -> Iterator[torch.nn.Parameter]:
-        """Parameters of which this rank has an element: FSDP1 gives the others no gradient, and the optimizer no state."""
-        return (parameter for parameter in self.parameters() if local_of(parameter).numel() > 0)
+        """Parameters of which this rank has an element: FSDP1 gives the others no gradient, and the optimizer no state. Those that were added to a group
+        since have no name."""
+        return (parameter for parameter in self.parameters() if local_of(parameter).numel() > 0 and id(parameter) in self.names)
 
     def _now(self, parameter, key) -> torch.Tensor:
         state = self.inner.state.get(parameter, {})
@@ -113,9 +114,11 @@ class State:
             plain = {key: value for key, value in state.items() if not (self.made and isinstance(value, torch.Tensor))}
             if plain:
                 scalars[name] = plain
-        groups = [{"of": [self.names[id(p)][0][0] for p in group["params"]], **{k: v for k, v in group.items() if k != "params"}}
-                  for group in self.outer.param_groups]
+        groups = [{"of": self._named(group), **{k: v for k, v in group.items() if k != "params"}} for group in self.outer.param_groups]
         return {"scalars": scalars, "absent": absent, "groups": groups}
+
+    def _named(self, group: Dict[str, Any]) -> List[str]:
+        return [self.names[id(parameter)][0][0] for parameter in group["params"] if id(parameter) in self.names]
 
     def unloaded(self, loaded: Set[str]) -> List[str]:
         """Names of parameters of which no state was loaded: the optimizer makes it in its next step."""
@@ -135,7 +138,7 @@ class State:
                 self.inner.state.setdefault(parameter, {}).update(values["scalars"][name])
         by_member = {name: group for group in values["groups"] for name in group["of"]}
         for i, group in enumerate(self.outer.param_groups):
-            saved = next((by_member[self.names[id(p)][0][0]] for p in group["params"] if self.names[id(p)][0][0] in by_member), None)
+            saved = next((by_member[name] for name in self._named(group) if name in by_member), None)
             if saved is None and not group["params"] and i < len(values["groups"]):
                 saved = values["groups"][i]
             for own in (group, self.inner.param_groups[i]) if self.spread else (group,):  # of the inner one's, this rank may have no parameter

@@ -1,6 +1,7 @@
 """Run: a training loop that is saved and resumed. `attach` makes one."""
 import contextlib
 import dataclasses
+import hashlib
 import os
 import random
 import sys
@@ -27,6 +28,7 @@ _LOCAL = "torch.local"
 _MAX_VALUES = 1 << 20
 _MAX_LOCAL = 1 << 16
 _attached: Dict[str, "Run"] = {}
+_compared = 0  # number of comparisons with rank 0: the same on all ranks
 _ended: Set[str] = set()  # names of protected runs that this process has finalized
 
 
@@ -106,6 +108,7 @@ class Run:
             parts += [dataclasses.replace(part, name=f"{key}.{part.name}") for part in own]
             by_parameter.update({one: [(inside(key) + part, *rest) for part, *rest in of_one] for one, of_one in names.items()})
         self._optimizers = [State(key, optimizer, by_parameter) for key, optimizer in optimizers.items()]
+        self._apart = self.protected and _differs_from_rank_0({state.name: [group["of"] for group in state.values()["groups"]] for state in self._optimizers})
         for state in self._optimizers:
             parts += state.parts()
         fenced = self._fence_before_steps()
@@ -341,7 +344,7 @@ class Run:
             values["plain"] = {key: one.state_dict() for key, one in self._plain.items()}
             values["place"] = (self._epoch, self._batch)
             values["sampler"] = None if self._sampler is None else self._sampler.state_dict()
-        else:
+        elif not self._apart:
             for one in optimizers.values():
                 one["groups"] = []
         self._values.value = codec.encode(values, "the state of optimizers, schedulers and extra")
@@ -472,6 +475,19 @@ def rank_and_size() -> Tuple[Optional[int], Optional[int]]:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     return None, None
+
+
+def _differs_from_rank_0(what: Any) -> bool:
+    """Whether this rank has something else than rank 0; false where there is no process group. Not collective, but rank 0 has to come here too."""
+    global _compared
+    if None in rank_and_size():
+        return False
+    _compared += 1
+    store, key = torch.distributed.distributed_c10d._get_default_store(), f"cairn/compared/{_compared}"
+    mine = hashlib.sha256(codec.encode(what)).hexdigest()
+    if torch.distributed.get_rank() == 0:
+        store.set(key, mine)
+    return store.get(key).decode() != mine
 
 
 def random_state() -> Dict[str, Any]:
