@@ -64,6 +64,12 @@ Status ShrinkTo(const JobRecord& job, const std::string& nodes) {
       .status();
 }
 
+// Where Slurm keeps accounts, a job that was resized a moment ago is not changed again before they know of it. Without accounts it never is.
+bool KeepsAccounts() {
+  const auto config = RunNow({"scontrol", "show", "config"}, kSlurmBound);
+  return !config.ok() || config->find("accounting_storage/slurmdbd") != std::string::npos;
+}
+
 std::string Count(int64_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
@@ -364,10 +370,9 @@ void Supervisor::Resize(const LifeStory& story) {
   const auto before = ReadJob(options_.job);
   if (!before.ok()) return Say("no resize: " + before.status().message());
   if (std::to_string(before->nodes) == story.nodes || before->node_list == story.nodes) return;
-  // A job that was resized a moment ago is not changed again before Slurm's accounting knows of it.
   const auto end = Clock::now() + kUpdateBound;
   Status shrunk = ShrinkTo(*before, story.nodes);
-  while (shrunk.message().find("try again") != std::string::npos && Clock::now() < end &&
+  while (shrunk.message().find("try again") != std::string::npos && Clock::now() < end && KeepsAccounts() &&
          TakeSignalsUntil(Clock::now() + kAskPause))
     shrunk = ShrinkTo(*before, story.nodes);
   if (!shrunk.ok())
