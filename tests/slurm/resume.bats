@@ -31,19 +31,55 @@ two_lives_ran_all_steps() {
   [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
 }
 
-@test "2: a job longer than its time limit saves before it, requeues itself and ends with the same hash" {
-  local job options="$plate --steps 500"
+# limited NAME OPTIONS: a toy on one node that comes to its time limit in a life that begins before `fast`. Output: $T/NAME.out
+limited() {
+  submit "$1" --nodes=1 --time=1 --checkpoint-notice=45s <<SCRIPT
+#!/bin/bash
+srun --checkpoint-dir=$1 $2 $toy $toy_steps --step-us \$([[ -e fast ]] && echo 0 || echo 20000)
+SCRIPT
+}
+said() { grep -qP "^cairn: $2" "$T/$1.out"; }
+
+@test "2: a job longer than its time limit saves before it, requeues itself and ends with the same hash; also in the middle of a save, and not after its last life" {
+  local job during last step again options="$plate --steps 500" toy_steps='--steps 3000'
+  hold_saves
   launchers
+  during=$(limited during "--export=ALL,$(slow_io 0) --checkpoint=20steps")
+  last=$(limited last '--checkpoint=20steps --checkpoint-max-lives=1')
   job=$(submit heat2d --nodes=2 --ntasks=4 --time=1 --checkpoint --checkpoint-dir=run --checkpoint-notice=50s \
     <<<$'#!/bin/bash\n'"srun --mpi=pmix ./launch $heat2d --log heat2d.log $options --step-ms \$((SLURM_RESTART_COUNT ? 0 : 100))")
-  wait_for 60 grep -q 'cairn: time limit; .* s left: saving' "$T/heat2d.out"
+  wait_for 60 said heat2d 'time limit; .* s left: saving'
   [[ $(job_field "$job" Reason) != TimeLimit ]]  # it is not Slurm that ends this life
+
+  wait_for 60 said during '[0-9.]+ s left: step \d+, whose save is under way, is '
+  step=$(grep -oP 's left: step \K\d+(?=, whose save is under way)' "$T/during.out")
+  run ! committed_step "$T/during"
+  release_saves
+  as_user touch fast
+  wait_for 60 said last 'saved step \d+ \(timelimit\)'
+  wait_for 60 said last 'not requeued by Cairn \(the limit of lives is reached \(checkpoint-max-lives\)\)'
   lift_hold "$job"
-  wait_for 60 job_has_ended "$job"
-  job_is "$job" COMPLETED
-  [[ $(job_field "$job" Restarts) == 1 ]]
+  lift_hold "$during"
+  said during "saved step $step \\(interval\\)"
+
+  job_is "$last" RUNNING
+  as_user scancel "$last"
+  wait_for 60 job_has_ended "$last"
+  [[ $(job_field "$last" Restarts) == 0 ]]
+  again=$(grep -m 1 -oP 'to resume, run the same command again with \K--checkpoint-dir=\S+' "$T/last.out")
+  run -0 as_user srun --nodes=1 --checkpoint "$again" "$toy" $toy_steps
+  [[ $(toy_hash <<<"$output") == "$(undisturbed_toy_hash $toy_steps)" ]]
+  (($(grep -oP '^resumed \K\d+' <<<"$output") >= $(grep -oP 'saved step \K\d+(?= \(timelimit)' "$T/last.out")))
+
+  for job in "$job" "$during"; do
+    wait_for 60 job_has_ended "$job"
+    job_is "$job" COMPLETED
+    [[ $(job_field "$job" Restarts) == 1 ]]
+  done
   two_lives_ran_all_steps 500
   [[ $(heat2d_hash) == "$(undisturbed_hash $options)" ]]
+  [[ $(toy_hash <"$T/during.out") == "$(undisturbed_toy_hash $toy_steps)" ]]
+  (($(grep -oP '^resumed \K[1-9]\d*' "$T/during.out") >= step))
 }
 
 has_checkpoint() { committed_step "$T/cairn-$1/heat2d"; }
@@ -74,14 +110,17 @@ SCRIPT
   done
 }
 
-@test "two jobs are preempted: one before it has restored loses nothing and is requeued, one that may not be requeued is told how to resume" {
-  local job kept high again options='--steps 500'
+@test "three jobs are preempted: one before it has restored loses nothing and is requeued, one that may not be requeued and a plain srun are told how to resume" {
+  local job kept direct name high again options='--steps 500'
   kept=$(submit kept --nodes=1 --partition=now --no-requeue <<SCRIPT
 #!/bin/bash
 srun --checkpoint $toy $options --step-us 200000 >toy.kept
 SCRIPT
   )
+  as_user srun --nodes=1 --partition=now --checkpoint --checkpoint-dir=direct "$toy" $options --step-us 200000 >"$BATS_TEST_TMPDIR/direct" 2>&1 3>&- &
+  direct=$!
   wait_for 60 grep -qs resumed "$T/toy.kept"
+  wait_for 60 grep -q resumed "$BATS_TEST_TMPDIR/direct"
   job=$(submit toy --nodes=2-4 --checkpoint --checkpoint-dir=run <<SCRIPT
 #!/bin/bash
 srun $toy --steps 50 --restore-file go
@@ -99,9 +138,13 @@ SCRIPT
   job_is "$job" COMPLETED
   [[ $(job_field "$job" Restarts) == 1 ]]
 
-  again=$(grep -m 1 -oP 'not requeued by Cairn \(.*requeue.*\); to resume, run the same command again with \K--checkpoint-dir=\S+' "$T/kept.out")
-  run -0 as_user srun --nodes=1 --checkpoint "$again" "$toy" $options --step-us 0
-  [[ $(toy_hash <<<"$output") == "$(undisturbed_toy_hash $options)" && $output == *resumed\ [1-9]* ]]
+  wait "$direct" || true  # the signal's status
+  grep -q '^cairn: not requeued by Cairn (Slurm requeues batch jobs alone)' "$BATS_TEST_TMPDIR/direct"
+  for name in "$T/kept.out" "$BATS_TEST_TMPDIR/direct"; do
+    again=$(grep -m 1 -oP 'not requeued by Cairn \(.*requeue.*\); to resume, run the same command again with \K--checkpoint-dir=\S+' "$name")
+    run -0 as_user srun --nodes=1 --checkpoint "$again" "$toy" $options --step-us 0
+    [[ $(toy_hash <<<"$output") == "$(undisturbed_toy_hash $options)" && $output == *resumed\ [1-9]* ]]
+  done
 }
 
 array_has() { (($(squeue --noheader --array --job="$1" --states="$2" --format=%i | wc -l) == $3)); }
