@@ -611,6 +611,25 @@ TEST_F(SaveRestore, ASigtermThatComesWhileOtherRanksAreAwaitedIsAnsweredOnceThey
   EXPECT_THAT(step.rank(0).Err(), HasSubstr("SIGTERM of unknown cause"));
 }
 
+TEST_F(SaveRestore, AMemberThatTakesItsSigtermBySigwaitIsSavedAtTheTriggerOfAnother) {
+#ifndef CAIRN_PRELOAD
+  GTEST_SKIP() << "signals come by way of the shim, which a sanitizer's runtime does not let be first";
+#endif
+  const FakeScontrol scontrol(kRunning);
+  Step step({.ranks = 3, .dir = dir_, .args = kEndless, .rank_args = {{1, {"--sigwait"}}}});
+  for (int r = 0; r < 3; ++r) {
+    ASSERT_TRUE(WaitFor([&] { return !step.rank(r).Line("resumed").empty(); })) << step.Log();
+  }
+  step.Kill(1, SIGTERM);
+  ASSERT_TRUE(WaitFor([&] { return !step.rank(1).Line("taken").empty(); })) << step.Log();
+  step.Kill(2, SIGTERM);
+  ASSERT_TRUE(step.Join()) << step.Log();
+  ASSERT_EQ(Committed(dir_).size(), 1u) << step.Log();
+  EXPECT_EQ(Committed(dir_).front().manifest.world_size, 3u);
+  EXPECT_EQ(step.rank(1).exit_code(), 7) << step.Log();  // when it left, it got another one
+  for (const int r : {0, 2}) EXPECT_EQ(step.rank(r).exit_code(), 128 + SIGTERM) << step.Log();
+}
+
 TEST_F(SaveRestore, CtrlCEndsEveryRankByTheSignalAndTheJournalSaysSo) {
 #ifndef CAIRN_PRELOAD
   GTEST_SKIP() << "signals come by way of the shim, which a sanitizer's runtime does not let be first";

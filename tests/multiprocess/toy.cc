@@ -3,8 +3,9 @@
 //
 // Prints lines on stdout: "open 0|CODE text", "restore 0|CODE text", "resumed STEP finished", "hash HEX" (xor over this rank's elements, so
 // that the xor over all ranks is that of the whole array), "done CODE", "handler NANOSECONDS" (since 1970, when its own SIGTERM handler ran),
-// "leaving STEP", "replica HEX" (of the array that all ranks hold), "read BYTES" (that the kernel counted in cairn_restore: reads of files),
-// "note MEMBER of MEMBER at STEP" (what each member of the life before noted of itself when it was saved), "holding STEP" (now, at hold_at).
+// "taken SIGNAL" (by sigwait), "leaving STEP", "replica HEX" (of the array that all ranks hold), "read BYTES" (that the kernel counted in
+// cairn_restore: reads of files), "note MEMBER of MEMBER at STEP" (what each member of the life before noted of itself when it was saved),
+// "holding STEP" (now, at hold_at).
 // Options are in the struct below.
 
 #include <signal.h>
@@ -51,6 +52,8 @@ struct Options {
   std::string exit_while_saving, abort_while_saving;
   std::string
       own_handler;  // "before" or "after" cairn_open: sets a SIGTERM handler; after it the program ends its loop
+  bool sigwait =
+      false;  // SIGTERM is blocked; a thread waits for it, and ends the program with 7 at the second one
   int64_t freeze_at = -1;  // this rank stops stepping for freeze_ms after this step
   int freeze_ms = 0;
   int64_t fork_at = -1;   // forks a child after this step that calls into Cairn, and outlives this process
@@ -124,6 +127,20 @@ void OnTerm(int) {
   handled_ns = int64_t{1000000000} * now.tv_sec + now.tv_nsec;
 }
 
+void AwaitTerm() {
+  sigset_t term;
+  sigemptyset(&term);
+  sigaddset(&term, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &term, nullptr);
+  std::thread([term] {
+    int signo = 0;
+    sigwait(&term, &signo);
+    std::printf("taken %d\n", signo);
+    sigwait(&term, &signo);
+    _exit(7);
+  }).detach();
+}
+
 // A page of the array that nobody may read: who does is stopped there, and goes on at SIGCONT.
 char* trap = nullptr;
 size_t page_bytes = 0;
@@ -171,6 +188,7 @@ int main(int argc, char** argv) {
   app.add_option("--exit-while-saving", o.exit_while_saving);
   app.add_option("--abort-while-saving", o.abort_while_saving);
   app.add_option("--own-handler", o.own_handler);
+  app.add_flag("--sigwait", o.sigwait);
   app.add_option("--freeze-at", o.freeze_at);
   app.add_option("--freeze-ms", o.freeze_ms);
   app.add_option("--blob-policy", o.blob_policy);
@@ -198,6 +216,7 @@ int main(int argc, char** argv) {
   double time = std::numeric_limits<double>::quiet_NaN();
   uint64_t seed = 0;
 
+  if (o.sigwait) AwaitTerm();
   if (o.own_handler == "before") {
     struct sigaction action {};
     action.sa_handler = OnTerm;

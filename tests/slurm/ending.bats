@@ -21,14 +21,18 @@ stays_cancelled() {
 readonly endless='--nx 96 --ny 64 --steps 100000 --step-ms 20'
 
 @test "5: a job that is cancelled before its first save stays cancelled, all launchers of its ranks too, and nothing is saved" {
-  local job
+  local job mpi name
   launchers
-  job=$(submit cancelled --nodes=4 --checkpoint --checkpoint-dir=run <<<$'#!/bin/bash\n'"srun --mpi=pmix ./launch $heat2d --log heat2d.log $endless")
+  job=$(submit cancelled --nodes=2 --ntasks="${#launched[@]}" --checkpoint --checkpoint-dir=run \
+    <<<$'#!/bin/bash\n'"srun --mpi=pmix ./launch $heat2d --log heat2d.log $endless")
+  mpi=$(submit mpi --nodes=2 --checkpoint --checkpoint-dir=run.mpi <<<$'#!/bin/bash\n'"mpirun -n 2 $heat2d --log mpi.log $endless")
   wait_for 60 heat2d_is_past 5
-  cancel "$job"
-  stays_cancelled "$job"
+  wait_for 60 grep -qs ' step=5$' "$T/mpi.log"
+  cancel "$job" "$mpi"
+  for name in "$job" "$mpi"; do stays_cancelled "$name"; done
   grep -q '^cairn: cancelled: no save' "$T/cancelled.out"
-  run ! compgen -G "$T/run/step-*"
+  run ! compgen -G "$T/run*/step-*"
+  for name in "${launched[@]}" mpirun; do launcher_is "$name" scancel 'ends at once'; done
 }
 
 @test "5: a job that is cancelled in the middle of a save stays cancelled, and that save is dropped" {

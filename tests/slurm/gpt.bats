@@ -2,6 +2,10 @@
 # with PyTorch, which CAIRN_TEST_TORCH_PYTHON names.
 load helpers
 
+# Who waits for SIGKILL when the job is cancelled is told from who does not.
+setup_file() { KILLWAIT=30 "$devcluster" up; }
+teardown_file() { "$devcluster" up; }
+
 # gpt NAME [SBATCH OPTION …]: $epochs (3) epochs of the example, each of 39 steps on four ranks; a life that begins before `hurry` makes slow ones.
 # Output: $T/NAME.out
 gpt() {
@@ -24,7 +28,7 @@ SCRIPT
 }
 
 losses() { grep -oP '^step \K[0-9]+ loss \S+' "$T/$1.out"; }
-is_past() { (($(losses broken | tail -n 1 | cut -d ' ' -f 1) > $1)); }
+is_past() { (($(losses "${2:-broken}" | tail -n 1 | cut -d ' ' -f 1) > $1)); }
 has_begun() { grep -q "^$1 ranks begin after step" "$T/broken.out"; }
 nodes_idle() { (($(sinfo --noheader --partition=low --Node --format=%T | grep -c '^idle$') == $1)); }
 
@@ -77,7 +81,8 @@ equal_losses() {
   example
   as_user tee torchrun.sbatch >/dev/null <<'SCRIPT'
 #!/bin/bash
-cairn run --tasks-per-node=1 -- srun --checkpoint-dir=run --checkpoint-on=preempt,request bash -c '
+cairn run --tasks-per-node=1 -- srun --checkpoint-dir="$SLURM_JOB_NAME" --checkpoint-on=preempt,request bash -c '
+  echo $$ >torchrun.$SLURM_NODEID
   exec "$PYTHON" -m torch.distributed.run --nnodes=$SLURM_STEP_NUM_NODES --node-rank=$SLURM_NODEID --nproc-per-node=1 \
     --master-addr="$MASTER_ADDR" --master-port=$((20000 + (SLURM_JOB_ID + SLURM_STEP_ID) % 10000)) train.py "$@"' torchrun "$@"
 SCRIPT
@@ -89,9 +94,12 @@ SCRIPT
   as_user rm hurry
   script=torchrun.sbatch
   wait_for 30 nodes_idle 4
-  job=$(gpt broken --nodes=2-4 --requeue --open-mode=append)
+  job=$(gpt broken --job-name=run --nodes=2-4 --requeue --open-mode=append)
   wait_for 90 is_past 3
+  watch torchrun.{0..3}
   high=$(preempt_job "$job" 2)
+  outlived_save "$T/run"
+  launcher_is torchrun preemption 'lives until the final save is durable'
   lift_hold "$job"
   wait_for 90 has_begun 2
   wait_for 60 is_past $(($(committed_step "$T/run") + 3))
@@ -103,4 +111,14 @@ SCRIPT
   [[ $(losses broken | cut -d ' ' -f 1 | sort -nu | wc -l) == 39 ]]
   equal_losses broken 1e-5
   as_root scancel "$high"
+  launcher_is torchrun 'the program has ended' 'ends with it'
+
+  as_user rm hurry
+  job=$(gpt cancelled --job-name=other --nodes=1)
+  wait_for 90 is_past 3 cancelled
+  as_user scancel "$job"
+  wait_for 25 nodes_idle 4
+  job_is "$job" CANCELLED
+  run ! committed_step "$T/other"
+  launcher_is torchrun scancel 'ends at once'
 }

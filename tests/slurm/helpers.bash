@@ -141,21 +141,75 @@ SCRIPT
 # fast the machine is it has not ended when something is done to it, and however slow, something can be done to it in time.
 hurry() { as_user touch hurry; }
 
-# launchers: makes $T/launch, which runs its arguments by another kind of launcher on each of four ranks: a shell that waits; one that becomes the
-# program (env, as numactl and nice do); one that passes signals on; a Python that forks. Each leaves its pid in $T/launcher.RANK.
+# launchers: makes $T/launch, which runs its arguments by another kind of launcher on each rank: those that are named in `launched`, in the order of
+# ranks. Each leaves its pid in $T/launcher.RANK, and, if it goes on after the program, something in $T/after.RANK.
 launchers() {
-  as_user tee launch >/dev/null <<'SCRIPT'
+  launched=(bash env timeout time python3)
+  # Not where a sandbox forbids to ask for NUMA policies.
+  if as_user numactl --physcpubind=all true &>/dev/null; then launched+=(numactl); fi
+  [[ $(documented_launchers) == $(printf '%s\n' bash env mpirun numactl python3 time timeout torchrun) ]]
+  as_user tee launch >/dev/null <<SCRIPT
 #!/bin/bash
-echo $$ >launcher.$SLURM_PROCID
-case $((SLURM_PROCID % 4)) in
-  0) "$@"; exit $? ;;
-  1) exec env LAUNCHED=yes "$@" ;;
-  2) exec timeout 1d "$@" ;;
-  3) exec python3 -c 'import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))' "$@" ;;
+launched=(${launched[*]})
+echo \$\$ >launcher.\$SLURM_PROCID
+case \${launched[SLURM_PROCID]} in
+  bash) "\$@"; status=\$?; echo went on >after.\$SLURM_PROCID; exit \$status ;;
+  env) exec env LAUNCHED=yes "\$@" ;;
+  timeout) exec timeout 1d "\$@" ;;
+  time) exec /usr/bin/time --output=after.\$SLURM_PROCID "\$@" ;;
+  python3) exec python3 -c 'import os, subprocess, sys
+status = subprocess.call(sys.argv[1:])
+print("went on", file=open("after." + os.environ["SLURM_PROCID"], "w"))
+sys.exit(status)' "\$@" ;;
+  numactl) exec numactl --physcpubind=all "\$@" ;;
 esac
 SCRIPT
   as_user chmod +x launch
 }
+
+# The table of docs/launchers.md: `documented_launchers` has the names of its rows, `documented NAME COLUMN` what it says.
+readonly launchers_page=$BATS_TEST_DIRNAME/../../docs/launchers.md
+documented_launchers() { grep -oP '^\| `\K[^`]+' "$launchers_page" | sort; }
+documented() {
+  awk -F ' *[|] *' -v name="\`$1\`" -v column="$2" '
+    $2 == "launcher" { for (i = 2; i <= NF; i++) at[$i] = i }
+    index($2, name) == 1 && at[column] { print $at[column] }' "$launchers_page"
+}
+
+# launcher_is NAME COLUMN WORDS: what a test has seen; the table must say the same.
+launcher_is() {
+  echo "$1, $2: $3" >&3
+  diff <(documented "$1" "$2") <(echo "$3") >&2
+}
+
+# committed_at DIR: when the newest checkpoint came to exist (the change time of its manifest is its rename), in ns since 1970.
+committed_at() { stat --format=%.9Z "$1/$(committed "$1" | tail -n 1)/manifest.json" | tr -d .; }
+
+# gone_at PID WATCHED: makes the file WATCHED, then waits until the process has ended, at most 60 s; prints when, in ns.
+gone_at() {
+  python3 -c 'import os, select, sys, time
+end = select.poll()
+end.register(os.pidfd_open(int(sys.argv[1])), select.POLLIN)
+open(sys.argv[2], "w").close()
+sys.exit(1) if not end.poll(60000) else print(time.time_ns())' "$@"
+}
+
+# watch NAME …: from now on it is noted when the process whose pid is in $T/NAME ends. outlived_save DIR, later: waits for the end of all of them, each
+# of which must come after that of the final save.
+watch() {
+  local name
+  watched=("$@")
+  for name in "$@"; do gone_at "$(cat "$T/$name")" "$BATS_TEST_TMPDIR/watched.$name" >"$BATS_TEST_TMPDIR/gone.$name" & watchers+=($!); done
+  for name in "$@"; do wait_for 60 test -e "$BATS_TEST_TMPDIR/watched.$name"; done
+}
+outlived_save() {
+  local name
+  wait "${watchers[@]}"
+  for name in "${watched[@]}"; do (($(cat "$BATS_TEST_TMPDIR/gone.$name") > $(committed_at "$1"))); done
+}
+
+# is_launcher RANK: its process is not the program itself.
+is_launcher() { [[ $(cat "/proc/$(cat "$T/launcher.$1")/comm") != heat2d ]]; }
 
 # task_pid JOB RANK: the pid of a task of a job's heat2d.
 task_pid() {

@@ -1,39 +1,34 @@
 # How processes leave: shell wrappers, handlers of the program's own, programs that end while a save is under way.
 load helpers
 
-# committed_at DIR: when the newest checkpoint came to exist (the change time of its manifest is its rename), in ns since 1970.
-committed_at() { stat --format=%.9Z "$1/$(committed "$1" | tail -n 1)/manifest.json" | tr -d .; }
-
-# gone_at PID WATCHED: makes the file WATCHED, then waits until the process has ended, at most 60 s; prints when, in ns.
-gone_at() {
-  python3 -c 'import os, select, sys, time
-end = select.poll()
-end.register(os.pidfd_open(int(sys.argv[1])), select.POLLIN)
-open(sys.argv[2], "w").close()
-sys.exit(1) if not end.poll(60000) else print(time.time_ns())' "$@"
-}
-
 @test "10: shells and other launchers live until the final save is durable, end then, and report in the life that finishes" {
-  local job process watchers=() options='--nx 101 --ny 67 --steps 500'
+  local job rank ranks name shields=() options='--nx 101 --ny 67 --steps 500'
   launchers
-  job=$(submit wrapped --nodes=2-4 --ntasks=4 --checkpoint --checkpoint-on=preempt --checkpoint-dir="$T/run" <<SCRIPT
+  ranks=${!launched[*]}
+  job=$(submit wrapped --nodes=2-4 --ntasks="${#launched[@]}" --checkpoint --checkpoint-on=preempt --checkpoint-dir="$T/run" <<SCRIPT
 #!/bin/bash
 export STEP_MS=\$((SLURM_RESTART_COUNT ? 0 : 100))
 srun --mpi=pmix bash -c 'echo \$\$ >wrapper.\$SLURM_PROCID; ./launch $heat2d --log heat2d.log $options --step-ms \$STEP_MS; echo report \$SLURM_PROCID'
 SCRIPT
 )
   wait_for 60 heat2d_is_past 1
-  for process in {wrapper,launcher}.{0..3}; do
-    gone_at "$(cat "$T/$process")" "$BATS_TEST_TMPDIR/watched.$process" >"$BATS_TEST_TMPDIR/gone.$process" & watchers+=($!)
+  for rank in $ranks; do
+    if is_launcher "$rank"; then shields+=('lives until the final save is durable'); else shields+=(saves); fi
   done
-  for process in {wrapper,launcher}.{0..3}; do wait_for 60 test -e "$BATS_TEST_TMPDIR/watched.$process"; done
+  watch $(printf 'wrapper.%s launcher.%s ' $(for rank in $ranks; do echo "$rank" "$rank"; done))
   preempt_job "$job" 2
-  wait "${watchers[@]}"
-  for process in {wrapper,launcher}.{0..3}; do (($(cat "$BATS_TEST_TMPDIR/gone.$process") > $(committed_at "$T/run"))); done
+  outlived_save "$T/run"
+  for rank in $ranks; do
+    [[ ! -s $T/after.$rank ]]
+    launcher_is "${launched[rank]}" preemption "${shields[rank]}"
+  done
   run ! grep report "$T/wrapped.out"
   lift_hold "$job"
   wait_for 60 job_is "$job" COMPLETED
-  grep -q '^report 1$' "$T/wrapped.out"
+  for rank in $ranks; do
+    grep -q "^report $rank\$" "$T/wrapped.out"
+    launcher_is "${launched[rank]}" 'the program has ended' "$([[ -s $T/after.$rank ]] && echo 'goes on' || echo 'ends with it')"
+  done
   (($(heat2d_start 1 step) > 1 && $(heat2d_steps_run) >= 500))
   [[ $(heat2d_hash) == $(undisturbed_hash $options) ]]
 }

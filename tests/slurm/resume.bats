@@ -41,13 +41,18 @@ SCRIPT
 said() { grep -qP "^cairn: $2" "$T/$1.out"; }
 
 @test "2: a job longer than its time limit saves before it, requeues itself and ends with the same hash; also in the middle of a save, and not after its last life" {
-  local job during last step again options="$plate --steps 500" toy_steps='--steps 3000'
+  local job during last rank shields=() step again options="$plate --steps 500" toy_steps='--steps 3000'
   hold_saves
   launchers
   during=$(limited during "--export=ALL,$(slow_io 0) --checkpoint=20steps")
   last=$(limited last '--checkpoint=20steps --checkpoint-max-lives=1')
-  job=$(submit heat2d --nodes=2 --ntasks=4 --time=1 --checkpoint --checkpoint-dir=run --checkpoint-notice=50s \
+  job=$(submit heat2d --nodes=2 --ntasks="${#launched[@]}" --time=1 --checkpoint --checkpoint-dir=run --checkpoint-notice=50s \
     <<<$'#!/bin/bash\n'"srun --mpi=pmix ./launch $heat2d --log heat2d.log $options --step-ms \$((SLURM_RESTART_COUNT ? 0 : 100))")
+  wait_for 60 heat2d_is_past 1
+  for rank in "${!launched[@]}"; do
+    if is_launcher "$rank"; then shields+=('lives until the final save is durable'); else shields+=(saves); fi
+  done
+  watch $(printf 'launcher.%s ' "${!launched[@]}")
   wait_for 60 said heat2d 'time limit; .* s left: saving'
   [[ $(job_field "$job" Reason) != TimeLimit ]]  # it is not Slurm that ends this life
 
@@ -58,6 +63,8 @@ said() { grep -qP "^cairn: $2" "$T/$1.out"; }
   as_user touch fast
   wait_for 60 said last 'saved step \d+ \(timelimit\)'
   wait_for 60 said last 'not requeued by Cairn \(the limit of lives is reached \(checkpoint-max-lives\)\)'
+  outlived_save "$T/run"
+  for rank in "${!launched[@]}"; do launcher_is "${launched[rank]}" 'time limit' "${shields[rank]}"; done
   lift_hold "$job"
   lift_hold "$during"
   said during "saved step $step \\(interval\\)"

@@ -97,4 +97,7 @@ SCRIPT
   [[ $(toy_hash <<<"$output") == $(undisturbed_toy_hash --steps 500) && $output == *resumed\ [1-9]* ]]
   ends_well het "$het+0" 2
   ends_well mpi "$mpi" 2
+  said mpi 'saved step [0-9]* (preempt)'
+  launcher_is mpirun preemption 'lives until the final save is durable'
+  launcher_is mpirun 'the program has ended' 'ends with it'
 }
