@@ -24,9 +24,14 @@ namespace fs = std::filesystem;
 struct ImportRequest {
   std::string from, source, dir, name, names;
   int64_t step = 0;
+  bool link = false;
 };
 
 Result<int> Import(const ImportRequest& request, bool json) {
+  if (request.link && request.from == "dcp")
+    return Status(Code::kInvalid,
+                  "--link: a dcp checkpoint holds archives of torch.save, which are no shards of Cairn's: "
+                  "leave it out, and the tensors are copied");
   CAIRN_ASSIGN_OR_RETURN(const NameMap names, ReadNames(request.names));
   std::error_code error;
   const std::string path = fs::absolute(request.source, error).lexically_normal();
@@ -40,13 +45,14 @@ Result<int> Import(const ImportRequest& request, bool json) {
   run.step = request.step;
   run.cairn_version = kVersion;
   uint64_t bytes = 0;
+  Sharing sharing = Sharing::kCopy;
   ProgressBar bar;
+  const Progress progress = [&](uint64_t done, uint64_t total) { bar.Draw(done, total); };
   CAIRN_ASSIGN_OR_RETURN(
       const FinishedRun made, MakeRun(run, [&](const std::string& folder) -> Result<FirstCheckpoint> {
         FirstCheckpoint first;
-        CAIRN_ASSIGN_OR_RETURN(first.index,
-                               ImportArrays(*source, arrays, folder,
-                                            [&](uint64_t done, uint64_t total) { bar.Draw(done, total); }));
+        CAIRN_ASSIGN_OR_RETURN(first.index, request.link ? LinkArrays(*source, folder, progress, &sharing)
+                                                         : ImportArrays(*source, arrays, folder, progress));
         for (const ShardRecord& file : first.index.files) bytes += file.bytes;
         first.manifest.label = request.step;
         first.manifest.trigger = "import";
@@ -58,12 +64,13 @@ Result<int> Import(const ImportRequest& request, bool json) {
                {"step", request.step},
                {"arrays", arrays.size()},
                {"bytes", bytes},
+               {"sharing", SharingName(sharing)},
                {"left_out", source->others()}});
     return kExitGood;
   }
-  std::printf("%s begins at step %lld with %s, %s, of %s\n", made.path.c_str(),
+  std::printf("%s begins at step %lld with %s, %s, %s of %s\n", made.path.c_str(),
               static_cast<long long>(request.step), Count(arrays.size(), "array").c_str(),
-              FormatBytes(bytes).c_str(), path.c_str());
+              FormatBytes(bytes).c_str(), std::string(SharingName(sharing)).c_str(), path.c_str());
   if (const auto others = source->others(); !others.empty())
     std::printf("left out, since they are no tensors: %s\n", Join(others).c_str());
   return kExitGood;
@@ -89,8 +96,14 @@ void AddImport(CLI::App* app, Invocation* invocation) {
       ->type_name("dcp|hf|safetensors");
   sub->add_option("SRC", request->source, "the file or folder to read")->required()->type_name("");
   sub->add_option("DIR", request->dir, "the run's directory to make")->required()->type_name("");
-  sub->add_option("--names", request->names, "JSON object of new names, as for `cairn export`")
-      ->type_name("FILE");
+  CLI::Option* names =
+      sub->add_option("--names", request->names, "JSON object of new names, as for `cairn export`")
+          ->type_name("FILE");
+  sub->add_flag(
+         "--link", request->link,
+         "of safetensors: copy nothing, but share the files (reflink, else hard link, else a copy). A\n"
+         "file that is shared by a hard link must not be written into any more, by nobody")
+      ->excludes(names);
   sub->add_option("--name", request->name, "what the run is called; SRC's last part by default")
       ->type_name("NAME");
   sub->add_option("--step", request->step, "at which step it begins")

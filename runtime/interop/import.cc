@@ -1,12 +1,18 @@
 #include "runtime/interop/import.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <numeric>
 #include <vector>
 
+#include "runtime/formats/names.h"
 #include "runtime/formats/shard.h"
+#include "runtime/formats/sums.h"
 #include "runtime/interop/meter.h"
 #include "runtime/interop/shard_writer.h"
+#include "runtime/io/file.h"
+#include "runtime/io/readable.h"
 
 namespace cairn {
 namespace {
@@ -66,6 +72,22 @@ Status WriteFile(ArraySource& source, std::span<const NamedArray> arrays, const 
   return OkStatus();
 }
 
+// Of the file as it is. `read` is told of each block's bytes.
+Result<Sums> SumsOf(const std::string& path, const std::function<void(uint64_t bytes)>& read) {
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Readable> file, Readable::Open(path));
+  Sums sums;
+  CAIRN_ASSIGN_OR_RETURN(sums.file_bytes, file->Bytes());
+  file->ExpectInOrder();
+  std::vector<std::byte> buffer(std::min(sums.file_bytes, kBlockBytes));
+  for (uint64_t block = 0; block < BlockCount(sums.file_bytes); ++block) {
+    const std::span<std::byte> bytes(buffer.data(), BlockBytes(sums.file_bytes, block));
+    CAIRN_RETURN_IF_ERROR(file->Read(block * kBlockBytes, bytes));
+    sums.blocks.push_back(Hash128Of(bytes));
+    read(bytes.size());
+  }
+  return sums;
+}
+
 }  // namespace
 
 Result<Index> ImportArrays(ArraySource& source, std::span<const NamedArray> arrays, const std::string& folder,
@@ -81,6 +103,33 @@ Result<Index> ImportArrays(ArraySource& source, std::span<const NamedArray> arra
     CAIRN_RETURN_IF_ERROR(WriteFile(source, arrays, parts, folder, meter, &index));
   std::stable_sort(index.saved.boxes.begin(), index.saved.boxes.end(),
                    [](const SavedBox& a, const SavedBox& b) { return a.array < b.array; });
+  return index;
+}
+
+Result<Index> LinkArrays(const StoredSource& source, const std::string& folder, const Progress& progress,
+                         Sharing* sharing) {
+  Index index;
+  index.world_size = 1;
+  CAIRN_ASSIGN_OR_RETURN(index.saved, source.Layout());
+  std::erase_if(index.saved.boxes, [](const SavedBox& saved) { return saved.box.empty(); });
+  uint64_t done = 0, total = 0;
+  for (const std::string& file : source.files()) {
+    CAIRN_ASSIGN_OR_RETURN(const uint64_t bytes, FileBytes(file));
+    total += bytes;
+  }
+  *sharing = Sharing::kReflink;
+  for (const std::string& file : source.files()) {
+    const auto number = static_cast<uint32_t>(index.files.size() + 1);
+    const std::string shard = folder + "/" + names::Shard(number);
+    CAIRN_ASSIGN_OR_RETURN(const Sharing how, ShareFile(file, shard));
+    *sharing = std::max(*sharing, how);
+    CAIRN_ASSIGN_OR_RETURN(const Sums sums, SumsOf(shard, [&](uint64_t bytes) {
+                             done += bytes;
+                             if (progress) progress(done, total);
+                           }));
+    CAIRN_RETURN_IF_ERROR(PublishFile(folder + "/" + names::Sums(number), EncodeSums(sums)));
+    index.files.push_back({number, sums.file_bytes, sums.Root()});
+  }
   return index;
 }
 

@@ -96,6 +96,43 @@ TEST(CairnImport, ReadsACheckpointsShardsAsPlainSafetensors) {
   }
 }
 
+TEST(CairnImport, SharesTheFilesOfSafetensorsInsteadOfCopyingThem) {
+  const MadeRun run(AllKinds());
+  const std::string folder = NewFolder(), out = folder + "/hf", back = folder + "/back";
+  ASSERT_EQ(RunCairn({"export", run.path(), "--to", "hf", out, "--file-limit", "200"}).code, 0);
+  // As a cache of models has them.
+  const std::string blobs = folder + "/blobs";
+  fs::rename(out, blobs);
+  fs::create_directory(out);
+  for (const auto& entry : fs::directory_iterator(blobs)) {
+    const fs::path name = entry.path().filename();
+    fs::create_symlink(fs::path("../blobs") / name, fs::path(out) / name);
+  }
+  const auto made = RunCairn({"import", "--from", "hf", out, back, "--link", "--json"}).Json();
+  EXPECT_THAT(made["sharing"].get<std::string>(), ::testing::AnyOf("reflink", "hard link"));
+  if (made["sharing"] == "hard link") {
+    uint64_t shared = 0;
+    for (const auto& entry : fs::directory_iterator(blobs)) shared += fs::hard_link_count(entry) == 2;
+    EXPECT_EQ(shared, RunCairn({"show", "--json", back}).Json()["files"].size());
+  }
+  EXPECT_EQ(RunCairn({"verify", back}).code, 0);
+  ExpectALifeCanGoOn(back, made["checkpoint"]);
+  const Outcome diff = RunCairn({"diff", run.path(), back});
+  EXPECT_EQ(diff.code, 0) << diff.out << diff.err;
+  fs::remove_all(out);
+  fs::remove_all(blobs);
+  EXPECT_EQ(RunCairn({"verify", back}).code, 0);
+}
+
+TEST(CairnImport, SharesNoFileOfWhichItNeedsAnotherForm) {
+  const std::string path = NewFolder() + "/run";
+  const Outcome dcp = RunCairn({"import", "--from", "dcp", kGolden, path, "--link"});
+  EXPECT_EQ(dcp.code, 2);
+  EXPECT_THAT(dcp.err, HasSubstr("--link: a dcp checkpoint holds archives of torch.save"));
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_EQ(RunCairn({"import", "--from", "hf", kGolden, path, "--link", "--names", "x"}).code, 2);
+}
+
 TEST(CairnImport, LeavesNothingBehindOfWhatItRefuses) {
   const std::string folder = NewFolder(), source = NewFolder() + "/dcp";
   fs::copy(kGolden, source);
