@@ -56,6 +56,17 @@ TEST(Compare, ReadsEveryElementType) {
   }
 }
 
+TEST(Compare, FindsTheGreatestDifferencesWhereverTheyAre) {
+  const Difference d = Of(DType::kU8, "0a64c801", "05c8c800");  // by 5, by 100, none, by 1
+  EXPECT_EQ(d.differing, 3U);
+  EXPECT_EQ(d.max_abs, 100);
+  EXPECT_EQ(d.max_rel, 1);  // of the last: all of it
+
+  const Difference e = Of(DType::kU8, "01640a", "00c805");
+  EXPECT_EQ(e.max_abs, 100);
+  EXPECT_EQ(e.max_rel, 1);  // of the first
+}
+
 TEST(Compare, KeepsNanAndInfinityOutOfTheMaxima) {
   for (const auto& [dtype, a, b] : std::vector<std::tuple<DType, const char*, const char*>>{
            {DType::kF32, "0000c07f0000803f", "0000803f0000803f"},  // NaN
