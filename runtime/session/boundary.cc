@@ -139,7 +139,20 @@ void Boundary::Hold(Lock& lock) {
   }
 }
 
+// What a save that has ended left under way here is given up, and takes a moment to return; a write longer, where the file system hangs. The
+// program is held no longer for that than for others at a boundary; at its end, until the save is dropped.
+void Boundary::AwaitSlot(agreement::Mode mode, Lock& lock) {
+  if (!saver_ || !saver_->busy()) return;
+  if (partner_) partner_->GiveUp();
+  const auto over = [this] {
+    return !saver_->busy() || member_.state() == agreement::MemberState::kDiscarding;
+  };
+  if (mode == agreement::Mode::kFinal) return changed_.wait(lock, over);
+  changed_.wait_for(lock, boot_.settings.boundary_wait, over);
+}
+
 void Boundary::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
+  AwaitSlot(order.mode, lock);
   Status status = saver_ ? saver_->Acquire(order.id, order.boundary) : saver_status_;
   if (status.ok()) {
     const SnapshotStamp stamp{label_, count_.load(), order.mode == agreement::Mode::kFinal};
@@ -168,10 +181,11 @@ void Boundary::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
 
 void Boundary::FinishSnapshot(agreement::SaveId id, Status status, Lock& lock) {
   if (partner_ && status.ok()) {
-    partner_->Send(saver_->BeginPartnerCopy(), saver_->copy_cancelled(), [this](const Status& sent) {
+    partner_->Send(saver_->BeginPartnerCopy(), [this](const Status& sent) {
       if (!sent.ok()) log_->Debug("no partner copy: ", sent.message());
       const Lock own(mutex_);
       saver_->PartnerCopyEnded();
+      changed_.notify_all();
     });
   }
   Carry(member_.OnSnapshotted(id, std::move(status)), lock);
@@ -224,6 +238,8 @@ void Boundary::Drain(const agreement::StartDrain& order) {
 
 void Boundary::End(const agreement::Ended& ended) {
   if (!saver_) return;
+  // Of what is not durable the partner's copy may be all that will be.
+  if (partner_ && ended.outcome != agreement::Outcome::kLocal) partner_->GiveUp();
   switch (ended.outcome) {
     case agreement::Outcome::kCommitted:
       return saver_->Settle(ended.id, Saver::Worth::kDurable);

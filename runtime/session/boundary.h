@@ -92,6 +92,7 @@ class Boundary {
   void AwaitLateCopies(Lock& lock);
   void Hold(Lock& lock);  // until the member machine lets the application go
   void Carry(agreement::MemberActions actions, Lock& lock);
+  void AwaitSlot(agreement::Mode mode, Lock& lock);
   void TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock);
   void FinishSnapshot(agreement::SaveId id, Status status, Lock& lock);
   void Drain(const agreement::StartDrain& order);

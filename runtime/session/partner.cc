@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "runtime/bulk/sender.h"
 #include "runtime/formats/names.h"
 
 namespace cairn {
@@ -100,8 +101,9 @@ Status PartnerSlots::Take(int from, const BulkSubject& subject, std::span<const 
   }
 }
 
-Status SendCopy(BulkSender& sender, int partner, const OutgoingCopy& copy,
-                const std::atomic<bool>& cancelled) {
+namespace {
+
+Status SendCopy(BulkSender& sender, int partner, const OutgoingCopy& copy) {
   std::array<std::byte, kSidecarBytes> bytes{};
   Sidecar sidecar(bytes.data());
   sidecar.Begin(copy.id);
@@ -109,7 +111,6 @@ Status SendCopy(BulkSender& sender, int partner, const OutgoingCopy& copy,
   const uint64_t save = copy.id.save_id;
   const auto send = [&](uint16_t type, uint64_t image, std::span<const std::byte> content) -> Status {
     for (size_t at = 0; at < content.size(); at += kPartnerPartBytes) {
-      if (cancelled) return {Code::kCancelled, "the copy was given up"};
       const auto part = content.subspan(at, std::min<size_t>(kPartnerPartBytes, content.size() - at));
       CAIRN_RETURN_IF_ERROR(sender.Send(partner, {type, {save, image, at}}, part));
     }
@@ -122,18 +123,17 @@ Status SendCopy(BulkSender& sender, int partner, const OutgoingCopy& copy,
   return sender.Send(partner, {kPartnerEnd, {save, 0, 0}}, {});
 }
 
-PartnerLink::PartnerLink(int partner, PartnerSlots wards, std::shared_ptr<Breaker> breaker)
-    : partner_(partner), breaker_(std::move(breaker)), wards_(std::move(wards)) {}
+}  // namespace
+
+PartnerLink::PartnerLink(const BulkIdentity& self, AddressBook* book, int partner, PartnerSlots wards,
+                         std::shared_ptr<Breaker> breaker)
+    : self_(self), book_(book), partner_(partner), breaker_(std::move(breaker)), wards_(std::move(wards)) {}
 
 Result<std::unique_ptr<PartnerLink>> PartnerLink::Make(const BulkIdentity& self, AddressBook* book,
                                                        int partner, PartnerSlots wards,
                                                        const std::function<void(const std::string&)>& say) {
   CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<Breaker> breaker, Breaker::Make());
-  std::unique_ptr<PartnerLink> link(new PartnerLink(partner, std::move(wards), breaker));
-  const auto locate = [book, breaker](int rank) {
-    return book->Find(rank, kPartnerPurpose, *breaker, BulkSender::kConnectBound);
-  };
-  link->sender_ = std::make_unique<BulkSender>(self, locate, breaker);
+  std::unique_ptr<PartnerLink> link(new PartnerLink(self, book, partner, std::move(wards), breaker));
   BulkEvents events;
   PartnerSlots* const slots = &link->wards_;
   events.place = [slots](int from, const BulkSubject& subject, uint32_t bytes) {
@@ -156,11 +156,21 @@ PartnerLink::~PartnerLink() {
   worker_.Join();
 }
 
-void PartnerLink::Send(const OutgoingCopy& copy, const std::atomic<bool>* cancelled,
-                       std::function<void(const Status& status)> done) {
-  worker_.Run([this, copy, cancelled, done = std::move(done)] {
-    done(SendCopy(*sender_, partner_, copy, *cancelled));
+void PartnerLink::Send(const OutgoingCopy& copy, std::function<void(const Status& status)> done) {
+  auto made = Breaker::MakePart(breaker_);
+  copy_ = made.ok() ? *made : nullptr;
+  worker_.Run([this, copy, made = std::move(made), done = std::move(done)] {
+    if (!made.ok()) return done(made.status());
+    const auto locate = [&](int rank) {
+      return book_->Find(rank, kPartnerPurpose, **made, BulkSender::kConnectBound);
+    };
+    BulkSender sender(self_, locate, *made);
+    done(SendCopy(sender, partner_, copy));
   });
+}
+
+void PartnerLink::GiveUp() {
+  if (copy_) copy_->Break({Code::kCancelled, "the copy was given up"});
 }
 
 }  // namespace cairn

@@ -2,16 +2,16 @@
 //
 //  1. The ranks of each node are paired with those of the next one, in a ring of the nodes (PartnersOf). A rank whose partner I am is my ward.
 //  2. In cairn_restore, after its own slots, each rank takes memory in its local tier for one snapshot of each ward (PartnerSlots).
-//  3. When all ranks have staged, each sends its slot to its partner on a bulk connection of its own, while it is drained (SendCopy): kBegin
-//     with the sidecar, the images in parts, the record, kEnd.
+//  3. Each sends the slot that it has staged to its partner, on a bulk connection of this copy's own, while it is drained: kBegin with the
+//     sidecar, the images in parts, the record, kEnd.
 //  4. kBegin makes the copy's sidecar FILLING; the images go straight into their mappings; kEnd makes it STAGED, and the leader is told.
 //  5. A later life finds the copy among the leftovers of its node, as one more slot of the ward's rank (staging/leftovers.h).
-// While a copy is replaced it is void: a node that is lost just then costs what is newer than the last durable checkpoint. A sender that is slow
-// holds its slot like a drain does. One that finds no partner, no room or a broken connection goes without a copy of that snapshot.
+// While a copy is replaced it is void: a node that is lost just then costs what is newer than the last durable checkpoint. A sender whose snapshot
+// has become durable, or that takes the next one, gives up what it still sends. One that finds no partner, no room or a broken connection goes
+// without a copy of that snapshot.
 #ifndef CAIRN_RUNTIME_SESSION_PARTNER_H_
 #define CAIRN_RUNTIME_SESSION_PARTNER_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,7 +25,6 @@
 #include "runtime/bulk/address_book.h"
 #include "runtime/bulk/message.h"
 #include "runtime/bulk/receiver.h"
-#include "runtime/bulk/sender.h"
 #include "runtime/session/worker.h"
 #include "runtime/staging/image_plan.h"
 #include "runtime/staging/local_tier.h"
@@ -87,10 +86,6 @@ struct OutgoingCopy {
   std::span<const std::byte> record;
 };
 
-// Errors as BulkSender::Send; kCancelled once `cancelled` is set. Blocking.
-Status SendCopy(BulkSender& sender, int partner, const OutgoingCopy& copy,
-                const std::atomic<bool>& cancelled);
-
 // Both ends of one rank, for the life of its session: the receiver's thread and a thread that sends.
 class PartnerLink {
  public:
@@ -100,17 +95,21 @@ class PartnerLink {
                                                    const std::function<void(const std::string& line)>& say);
   ~PartnerLink();  // gives up what is under way
 
-  // Sends in the background, then calls `done` there. What `copy` points at, and `cancelled`, stay until then.
-  void Send(const OutgoingCopy& copy, const std::atomic<bool>* cancelled,
-            std::function<void(const Status& status)> done);
+  // Sends in the background, then calls `done` there: errors as BulkSender::Send, kCancelled after GiveUp. What `copy` points at stays until then.
+  void Send(const OutgoingCopy& copy, std::function<void(const Status& status)> done);
+  // What is being sent ends at once, wherever it waits. Not beside Send.
+  void GiveUp();
 
  private:
-  PartnerLink(int partner, PartnerSlots wards, std::shared_ptr<Breaker> breaker);
+  PartnerLink(const BulkIdentity& self, AddressBook* book, int partner, PartnerSlots wards,
+              std::shared_ptr<Breaker> breaker);
 
+  const BulkIdentity self_;
+  AddressBook* const book_;
   const int partner_;
   const std::shared_ptr<Breaker> breaker_;
-  PartnerSlots wards_;  // the receiver's thread's
-  std::unique_ptr<BulkSender> sender_;
+  std::shared_ptr<Breaker> copy_;  // of the latest copy
+  PartnerSlots wards_;             // the receiver's thread's
   std::unique_ptr<BulkReceiver> receiver_;
   Worker worker_;
 };

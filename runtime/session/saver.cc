@@ -227,7 +227,6 @@ Result<PartnerSlots> Saver::MakePartnerSlots(
 
 OutgoingCopy Saver::BeginPartnerCopy() {
   current_->copying = true;
-  copy_cancelled_ = false;
   OutgoingCopy copy{.id = current_->id};
   for (size_t i = 0; i < images_.images.size(); ++i)
     copy.images.emplace_back(current_->slot->image(i), images_.images[i].size_bytes);
@@ -245,7 +244,6 @@ void Saver::Settle(uint64_t save_id, Worth worth) {
   if (!current_ || current_->id.save_id != save_id) return;
   current_->settled = worth;
   Cancel();
-  if (worth != Worth::kLocal) copy_cancelled_ = true;
   FreeIfSettled();
 }
 

@@ -8,7 +8,6 @@
 #ifndef CAIRN_RUNTIME_SESSION_SAVER_H_
 #define CAIRN_RUNTIME_SESSION_SAVER_H_
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -63,7 +62,9 @@ class Saver {
 
   // kUnavailable naming an item whose memory the program has taken back: there is nothing to copy.
   Status HaveMemory() const;
-  // A slot for this snapshot, or why there is none now.
+  // A drain or a partner's copy of a save that has ended has not returned yet.
+  bool busy() const { return current_.has_value(); }
+  // A slot for this snapshot; kBusy as above.
   Status Acquire(uint64_t save_id, int64_t boundary);
   // The stall: copies arrays, blobs and the encoded metrics into the acquired slot. What is stable until a fence may be left to FinishCopy, which any
   // thread may call then; the slot is not staged before.
@@ -80,13 +81,12 @@ class Saver {
   // Memory for copies of other ranks' snapshots (partner.h), in this saver's tier. kUnavailable where that does not outlive the process.
   Result<PartnerSlots> MakePartnerSlots(const Layout& layout, const std::vector<uint32_t>& wards,
                                         std::function<void(uint32_t ward, uint64_t save_id)> held) const;
-  // The acquired slot, staged, for its partner. It stays as it is until PartnerCopyEnded, and should be left alone once *copy_cancelled().
+  // The acquired slot, staged, for its partner. It stays as it is until PartnerCopyEnded.
   OutgoingCopy BeginPartnerCopy();
-  const std::atomic<bool>* copy_cancelled() const { return &copy_cancelled_; }
   void PartnerCopyEnded();
 
-  // The save has ended. Cancels a drain that still runs, and a partner's copy unless that is all that will be: the slot is settled when
-  // both have ended. Nothing for a save that got no slot.
+  // The save has ended. Cancels a drain that still runs: the slot is settled when that and a partner's copy have ended. Nothing for a save that
+  // got no slot.
   enum class Worth { kNone, kLocal, kDurable };
   void Settle(uint64_t save_id, Worth worth);
   // A copy that writes through, or a drain, is to end soon: the save was dropped, or the process is leaving.
@@ -140,7 +140,6 @@ class Saver {
     int64_t at_ns = 0;
   } pace_from_;  // where the drain stood when its present pace began
   bool hurried_ = false;
-  std::atomic<bool> copy_cancelled_{false};
   int64_t stall_ns_ = 0, stall_held_back_ns_ = 0;
 };
 
