@@ -18,9 +18,13 @@ namespace {
 constexpr uint64_t kMaxJournalBytes = 1 << 30;
 constexpr size_t kPartBytes = 64 << 10;  // so much is put again with each line, at most
 
-Status Append(const std::string& path, FileMode mode, const std::string& line) {
-  CAIRN_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_APPEND | O_CREAT));
+Status Append(const std::string& path, FileMode mode, std::string line) {
+  CAIRN_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDWR | O_APPEND | O_CREAT));
   if (mode) (void)fchmod(fd.get(), *mode);
+  // A line that was cut short, by a kill or a full disk, must not swallow this one.
+  const off_t end = lseek(fd.get(), 0, SEEK_END);
+  char last = '\n';
+  if (end > 0 && pread(fd.get(), &last, 1, end - 1) == 1 && last != '\n') line.insert(0, 1, '\n');
   const ssize_t n = write(fd.get(), line.data(), line.size());
   if (n < 0) return Status::FromErrno(errno, "write " + path);
   if (static_cast<size_t>(n) != line.size())

@@ -164,18 +164,22 @@ struct FdWatcher::Handle {
   Callback fn;
 };
 
-FdWatcher::FdWatcher(Loop* loop, int fd, Callback fn) : handle_(new Handle{{}, std::move(fn)}) {
-  uv_poll_init(loop->uv(), &handle_->poll, fd);
+FdWatcher::FdWatcher(Loop* loop, int fd, Callback fn) {
+  auto handle = std::make_unique<Handle>(Handle{{}, std::move(fn)});
+  if (uv_poll_init(loop->uv(), &handle->poll, fd) != 0) return;
+  handle_ = handle.release();
   handle_->poll.data = handle_;
 }
 
 FdWatcher::~FdWatcher() {
+  if (handle_ == nullptr) return;
   uv_poll_stop(&handle_->poll);
   uv_close(reinterpret_cast<uv_handle_t*>(&handle_->poll),
            [](uv_handle_t* h) { delete static_cast<Handle*>(h->data); });
 }
 
 void FdWatcher::Watch(bool read, bool write) {
+  if (handle_ == nullptr) return;
   const int events = (read ? UV_READABLE : 0) | (write ? UV_WRITABLE : 0);
   if (events == 0) {
     uv_poll_stop(&handle_->poll);

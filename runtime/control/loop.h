@@ -66,7 +66,8 @@ class Timer {
 };
 
 // Watches a descriptor (an eventfd, a socket). Does not own it: close it after the watcher's destruction.
-// `fn` may destroy the watcher.
+// `fn` may destroy the watcher. One that the kernel does not let be watched (no memory, no such descriptor) stays silent, as one on which
+// nothing comes.
 class FdWatcher {
  public:
   using Callback = std::function<void(bool readable, bool writable)>;
@@ -80,7 +81,7 @@ class FdWatcher {
 
  private:
   struct Handle;
-  Handle* handle_;
+  Handle* handle_ = nullptr;
 };
 
 }  // namespace cairn

@@ -37,6 +37,11 @@ Signals::Signals(Loop* loop, Log* log, int extra_signal,
     : shim_(FindShim()) {
   if (shim_ == nullptr) return;
   event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event_.valid()) {
+    log->Warn("signals are not caught: ", std::strerror(errno));
+    shim_ = nullptr;
+    return;
+  }
   ForkGuard::Own(event_.get());
   watcher_ =
       std::make_unique<FdWatcher>(loop, event_.get(), [this, on_signal = std::move(on_signal)](bool, bool) {

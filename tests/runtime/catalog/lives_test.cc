@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+
+#include "runtime/formats/names.h"
 #include "tests/runtime/catalog/test_run.h"
 
 namespace cairn {
@@ -55,6 +58,13 @@ TEST_F(StrikesTest, LivesThatWereKilledOrLostARankCountAgainstTheCheckpointTheyW
   EXPECT_THAT(Epochs(strikes), ElementsAre(2, 3));
   EXPECT_EQ(strikes[1].why, "rank 2: connection reset");
   EXPECT_EQ(strikes[1].job, "12");
+}
+
+TEST_F(StrikesTest, ALineThatWasCutShortSwallowsNoOther) {
+  const uint32_t epoch = Live();
+  std::ofstream(run.dir().PathOf(names::kJournal), std::ios::app) << R"({"epoch":2,"event":"prog)";
+  Note(epoch, R"("event":"ending","cause":"interrupted")");
+  EXPECT_THAT(StrikesBefore(3), IsEmpty());
 }
 
 TEST_F(StrikesTest, TheLifeThatAsksDoesNotCountItself) {

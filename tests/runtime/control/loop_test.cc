@@ -140,6 +140,15 @@ TEST(ForkGuard, MarksEveryDescriptorCloseOnExec) {
   }
 }
 
+TEST(FdWatcher, IsSilentWhereThereIsNothingToWatch) {
+  const auto loop = std::move(*Loop::Start("test"));
+  loop->Run([&] {
+    FdWatcher watcher(loop.get(), -1, [](bool, bool) { ADD_FAILURE(); });
+    watcher.Watch(true, false);
+    watcher.Watch(false, false);
+  });
+}
+
 TEST(Address, ParsesWhatCanBeConnectedTo) {
   EXPECT_TRUE(Address::Parse("10.0.0.7:4711").ok());
   EXPECT_TRUE(Address::Parse("[::1]:4711").ok());
