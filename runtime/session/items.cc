@@ -264,11 +264,14 @@ Status Items::AddBlob(std::string_view name, void* data, size_t capacity, size_t
   CAIRN_RETURN_IF_ERROR(CheckName(name));
   if (capacity > (policy == CAIRN_BLOB_MERGE ? kMaxMergedBlobBytes : kMaxBlobBytes))
     return Wrong(name, "a blob has at most 64 KiB, a merged one 1 MiB; use an array of CAIRN_U8 for more");
+  if (capacity > kMaxBlobsBytes - blobs_bytes_)
+    return Wrong(name, "the blobs of a rank have at most 32 MiB together; use arrays of CAIRN_U8 for more");
   if (data == nullptr && capacity > 0) return Wrong(name, "the blob has no address");
   if (policy < CAIRN_BLOB_REFUSE || policy > CAIRN_BLOB_MERGE) return Wrong(name, "unknown blob policy");
   by_name_.emplace(name, static_cast<int>(order_.size()));
   order_.emplace_back(BlobPosition{blobs_.size()});
   blobs_.push_back({std::string(name), static_cast<std::byte*>(data), capacity, size, policy});
+  blobs_bytes_ += capacity;
   return OkStatus();
 }
 

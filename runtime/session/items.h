@@ -24,6 +24,8 @@ namespace cairn {
 
 inline constexpr size_t kMaxBlobBytes = 64 << 10;
 inline constexpr size_t kMaxMergedBlobBytes = 1 << 20;  // of which mostly one member has much
+inline constexpr size_t kMaxBlobsBytes = 32 << 20;  // of one member, all together: they travel in one message
+inline constexpr size_t kMaxMergedBytes = 256 << 20;  // of all members together: each gets all of them
 
 // Between an array's dimensions as the program counts them and as they are kept, where it is a Fortran array.
 Dims Reversed(const Dims& dims);
@@ -118,6 +120,7 @@ class Items {
   };
   std::vector<RegisteredArray> arrays_;
   std::vector<RegisteredBlob> blobs_;
+  size_t blobs_bytes_ = 0;  // their capacities
   std::vector<RegisteredTable> tables_;
   Outputs outputs_;
   std::vector<std::variant<ArrayPosition, BlobPosition>> order_;

@@ -13,9 +13,22 @@
 #include "runtime/session/metrics.h"
 #include "runtime/session/outputs.h"
 #include "runtime/session/starting_point.h"
+#include "runtime/staging/memory_room.h"
 #include "runtime/version.h"
 
 namespace cairn {
+
+Status CheckMerged(const Blobs& blobs, uint64_t most) {
+  uint64_t bytes = 0;
+  for (const BlobItem& blob : blobs.items) {
+    if (blob.policy != BlobPolicy::kMerge) continue;
+    for (const auto& of_rank : blob.by_rank) bytes += of_rank ? of_rank->size() : 0;
+  }
+  if (bytes <= most) return OkStatus();
+  return {Code::kInvalid, "the blobs of CAIRN_BLOB_MERGE have " + FormatBytes(bytes) +
+                              " on all ranks together, of which a restore gives each rank all: at most " +
+                              FormatBytes(most) + "; keep in arrays what is large"};
+}
 
 Keeper::Keeper(const Bootstrap& boot, std::string session, Links links)
     : boot_(boot), session_(std::move(session)), links_(std::move(links)), claim_(RandomHex(16)) {}
@@ -216,6 +229,7 @@ Result<Published> Keeper::Publish(Index index, const std::vector<MemberRecord>& 
                      " of the highest ranks are not in the manifest, and no rule of --checkpoint-keep sees "
                      "them. Give them the same names on all ranks, or from one rank alone");
   }
+  CAIRN_RETURN_IF_ERROR(CheckMerged(blobs));
   CAIRN_RETURN_IF_ERROR(FillRecords(index, shards));
   manifest.run_id = life_->directory().info().id;
   manifest.world_size = state.layout.world_size;

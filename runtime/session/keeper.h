@@ -28,6 +28,7 @@
 #include "runtime/control/control_client.h"
 #include "runtime/log/log.h"
 #include "runtime/session/bootstrap.h"
+#include "runtime/session/items.h"
 #include "runtime/session/life.h"
 #include "runtime/session/protocol.h"
 #include "runtime/session/state.h"
@@ -61,6 +62,9 @@ struct Beginning {
   std::string checkpoint;  // that all have loaded; "" = none
   std::string parent;      // this epoch's: the checkpoint, or what was the newest before it was rescued
 };
+
+// Each member gets what all had in blobs of CAIRN_BLOB_MERGE: kInvalid where that is more than `most` bytes.
+Status CheckMerged(const Blobs& blobs, uint64_t most = kMaxMergedBytes);
 
 class Keeper {
  public:

@@ -33,8 +33,9 @@ struct Loading {
   size_t first_table() const { return layout.arrays.size() - tables.size(); }
 };
 
-Result<Loading> FindArrays(const Order& order, const SavedLayout& saved, const State& state, Items& items,
-                           std::optional<PlannedLoad>& planned, uint32_t rank) {
+Result<Loading> FindArrays(const Order& order, const MergedBlobs& merged, const SavedLayout& saved,
+                           const State& state, Items& items, std::optional<PlannedLoad>& planned,
+                           uint32_t rank) {
   const Layout& layout = state.layout;
   std::unordered_map<std::string_view, uint32_t> position;
   for (uint32_t i = 0; i < saved.arrays.size(); ++i) position.emplace(saved.arrays[i].name, i);
@@ -74,8 +75,8 @@ Result<Loading> FindArrays(const Order& order, const SavedLayout& saved, const S
       return Status(Code::kInvalid, "the load planner reads \"" + saved.arrays[saved_array].name +
                                         "\", whose rows are dealt out to table \"" + name + "\"");
     }
-    const auto marks = order.merged_blobs.find(TableRowsName(name));
-    if (marks == order.merged_blobs.end()) {
+    const auto marks = merged.find(TableRowsName(name));
+    if (marks == merged.end()) {
       return Status(Code::kMismatch, "table \"" + name +
                                          "\": the checkpoint has an array of this name, yet no \"" +
                                          TableRowsName(name) + "\"");
@@ -186,11 +187,13 @@ Result<Index> ReadIndex(const Order& order, const Order& foreign) {
 }
 
 Result<LoadStats> LoadShare(const Order& order, const Order& foreign, const NearCopies& near,
-                            const State& state, Items& items, std::optional<PlannedLoad> planned,
-                            const ExchangeLinks& links, const CarriedRound* carried) {
+                            const MergedBlobs& merged, const State& state, Items& items,
+                            std::optional<PlannedLoad> planned, const ExchangeLinks& links,
+                            const CarriedRound* carried) {
   CAIRN_ASSIGN_OR_RETURN(const Index index, ReadIndex(order, foreign));
   const auto rank = static_cast<uint32_t>(links.self.rank);
-  CAIRN_ASSIGN_OR_RETURN(Loading loading, FindArrays(order, index.saved, state, items, planned, rank));
+  CAIRN_ASSIGN_OR_RETURN(Loading loading,
+                         FindArrays(order, merged, index.saved, state, items, planned, rank));
   CAIRN_ASSIGN_OR_RETURN(const SavedIndex saved, SavedIndex::Make(index.saved));
   const bool exchange = order.way != Order::kAlone;
   const Layout own = exchange ? Layout() : OnlyRank(loading.layout, rank);

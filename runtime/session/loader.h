@@ -34,7 +34,7 @@ struct PlannedLoad {
 // says. Blocking.
 Result<Index> ReadIndex(const Order& order, const Order& foreign);
 
-// `order`, `foreign`: which checkpoint, and whether the members share the reading. `state`: what all members registered; `items`: what this one did, of which
+// `order`, `foreign`: which checkpoint, and whether the members share the reading; `merged`: its blobs of that policy. `state`: what all members registered; `items`: what this one did, of which
 // tables get the rows that they are due, and more room if they need it. `planned`: where the order has a plan of the program's load planner, whose
 // Commit is left to the caller; else nothing.
 // `carried`: what is handed on goes over its carrier; nullptr: over sockets, by `links`.
@@ -42,8 +42,9 @@ Result<Index> ReadIndex(const Order& order, const Order& foreign);
 // that `order.differences` does not say otherwise of; that the index lacks one, or has it with another type or shape, is kMismatch. Errors else
 // as ExecuteExchange. After an error the memory may be partly written. Blocking; the application's thread.
 Result<LoadStats> LoadShare(const Order& order, const Order& foreign, const NearCopies& near,
-                            const State& state, Items& items, std::optional<PlannedLoad> planned,
-                            const ExchangeLinks& links, const CarriedRound* carried);
+                            const MergedBlobs& merged, const State& state, Items& items,
+                            std::optional<PlannedLoad> planned, const ExchangeLinks& links,
+                            const CarriedRound* carried);
 
 }  // namespace cairn
 

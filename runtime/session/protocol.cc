@@ -60,13 +60,13 @@ std::vector<std::string> ToList(const json& in) {
   return out;
 }
 
-json FromMerged(const std::map<std::string, std::vector<std::string>>& blobs) {
+json FromMerged(const MergedBlobs& blobs) {
   json out = json::object();
   for (const auto& [name, by_member] : blobs) out[name] = FromList(by_member);
   return out;
 }
 
-std::map<std::string, std::vector<std::string>> ToMerged(const json& in) {
+MergedBlobs ToMerged(const json& in) {
   std::map<std::string, std::vector<std::string>> out;
   for (const auto& [name, all] : in.items()) out.emplace(name, ToList(all));
   return out;
@@ -308,5 +308,23 @@ CAIRN_INSTANTIATE(LeaveOrder)
 CAIRN_INSTANTIATE(DrainSeen)
 CAIRN_INSTANTIATE(MemberRecord)
 #undef CAIRN_INSTANTIATE
+
+std::vector<Order> TellMerged(const std::string& path, MergedBlobs blobs, size_t part_bytes) {
+  constexpr size_t kEach = 16;  // at most so much goes before the bytes of a member
+  std::vector<Order> parts = {{.kind = Order::kMerged, .path = path}};
+  size_t bytes = 0;
+  for (auto& [name, by_member] : blobs) {
+    parts.back().merged_blobs[name];  // of no members, perhaps
+    for (std::string& of_member : by_member) {
+      if (bytes > 0 && bytes + kEach + of_member.size() > part_bytes) {
+        parts.push_back({.kind = Order::kMerged, .path = path});
+        bytes = 0;
+      }
+      bytes += kEach + of_member.size();
+      parts.back().merged_blobs[name].push_back(std::move(of_member));
+    }
+  }
+  return parts;
+}
 
 }  // namespace cairn

@@ -56,6 +56,9 @@ struct RescueSource {
   uint32_t rank = 0;         // of the life that left it
 };
 
+// What each member of the life that saved had in a blob of CAIRN_BLOB_MERGE: by name, then member.
+using MergedBlobs = std::map<std::string, std::vector<std::string>>;
+
 // Ranks on one node, and the numbers of the files of which the node's memory has a copy.
 struct NearNode {
   std::vector<uint32_t> ranks, files;  // increasing
@@ -73,6 +76,7 @@ struct Order {
     kForeign,  // what `path` names is not Cairn's: its index is `state`, and `files` are that index's files: keep it; nothing is reported
     kPlan,  // the program has a load planner: report a plan for the checkpoint `path`, which differs by `differences` if nobody changes it
     kPlanAll,  // `plans` are those of all members: report them as this member's planner changes them
+    kMerged,   // `merged_blobs` of the checkpoint `path`, or their next part: keep it; nothing is reported
     kWanted,  // the program has a load planner: `state` is the layout that all want: keep it; nothing is reported
     kConnect,  // say that you are ready, and when all are make a carrier over MPI for what is handed on in kLoad; then report
     kLoad,     // load the checkpoint `path`, of which `sources` lie on this node too; then report an Outcome
@@ -108,10 +112,9 @@ struct Order {
   Way way = kSockets;                        // kLoad, kProceed
   std::map<std::string, std::string> blobs;  // this member's own bytes, by name
   std::vector<ItemDifference>
-      differences;  // kLoad; items that are not named are loaded from those of their names
-  std::map<std::string, std::vector<std::string>>
-      merged_blobs;       // by name, then member of the life that saved
-  OutputLengths outputs;  // kProceed: of the checkpoint, when it is this run's own
+      differences;           // kLoad; items that are not named are loaded from those of their names
+  MergedBlobs merged_blobs;  // kMerged
+  OutputLengths outputs;     // kProceed: of the checkpoint, when it is this run's own
   bool restored = false;
   int64_t step = 0;
   int64_t label = 0;
@@ -186,6 +189,11 @@ struct MemberRecord {
   int64_t hurried_stall_ns = 0;
   int64_t hurried_drain_ns = 0;
 };
+
+// Orders of kind kMerged, one at least: all members get the same, in parts that fit a message however many members have saved.
+inline constexpr size_t kMergedPartBytes = 4 << 20;
+std::vector<Order> TellMerged(const std::string& path, MergedBlobs blobs,
+                              size_t part_bytes = kMergedPartBytes);
 
 template <typename T>
 std::string EncodeSessionMessage(const T& message);

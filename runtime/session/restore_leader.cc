@@ -415,11 +415,12 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std
   CAIRN_RETURN_IF_ERROR(CheckPlansFit(wanted.state.size()));
   const bool same_world = checkpoint.manifest.world_size == static_cast<uint32_t>(boot_.world_size);
   std::vector<std::string> reset;
+  MergedBlobs merged;
   for (const BlobItem& blob : checkpoint.blobs.items) {
     const auto name = matching.blobs.find(blob.name);
     if (name == matching.blobs.end()) continue;
     if (blob.policy == BlobPolicy::kMerge) {
-      for (const auto& bytes : blob.by_rank) load.merged_blobs[name->second].push_back(bytes.value_or(""));
+      for (const auto& bytes : blob.by_rank) merged[name->second].push_back(bytes.value_or(""));
       continue;
     }
     if (same_world) continue;
@@ -442,6 +443,7 @@ Result<Order> RestoreLeader::Offer(const LoadedCheckpoint& checkpoint, const std
         Order{.kind = Order::kNear, .path = checkpoint.path, .near = NearNodes(held, inventories_)});
   }
   if (match_.planner) members_.TellAll(wanted);
+  for (const Order& part : TellMerged(checkpoint.path, std::move(merged))) members_.TellAll(part);
   const auto begin = std::chrono::steady_clock::now();
   const auto order_for = [&](int rank) {
     Order order = load;

@@ -63,12 +63,21 @@ Result<cairn_report> RestoreShare::Follow() {
       foreign_ = order;
       continue;
     }
+    if (order.kind == Order::kMerged) {
+      if (std::exchange(saved_blobs_of_, order.path) != order.path) saved_blobs_.clear();
+      for (const auto& [name, by_member] : order.merged_blobs) {
+        std::vector<std::string>& all = saved_blobs_[name];
+        all.insert(all.end(), by_member.begin(), by_member.end());
+      }
+      continue;
+    }
     if (order.kind == Order::kWanted) {
       wanted_ = order.state;
       continue;
     }
     if (order.kind == Order::kProceed) {
       if (order.restored) CutOutputs(order.outputs);
+      if (!order.restored) saved_blobs_.clear();
       links_.boundary->SetLabel(order.label);
       planner_.reset();
       if (order.way == Order::kMpi && carrier_) carrier_->Free();
@@ -200,6 +209,7 @@ Status RestoreShare::Obey(const Order& order, Outcome* outcome) {
     case Order::kShare:
     case Order::kNear:
     case Order::kForeign:
+    case Order::kMerged:
     case Order::kWanted:
     case Order::kGo:
     case Order::kAbandon:
@@ -353,7 +363,7 @@ Status RestoreShare::Load(const Order& order, Outcome* outcome) {
   }
   if (near_.path == order.path) near.nodes = near_.near;
   CAIRN_ASSIGN_OR_RETURN(const LoadStats stats,
-                         LoadShare(order, foreign_, near, state_, items_, std::move(planned),
+                         LoadShare(order, foreign_, near, saved_blobs_, state_, items_, std::move(planned),
                                    {Bulk("restore " + std::to_string(order.round)), links_.addresses, round},
                                    carried ? &*carried : nullptr));
   outcome->needed_bytes = stats.needed_bytes;
@@ -370,7 +380,6 @@ Status RestoreShare::Load(const Order& order, Outcome* outcome) {
     std::copy_n(reinterpret_cast<const std::byte*>(it->second.data()), saved, blob.data);
     if (blob.size != nullptr) *blob.size = saved;
   }
-  saved_blobs_ = order.merged_blobs;
   differences_ = order.differences;
   return OkStatus();
 }

@@ -105,7 +105,8 @@ class RestoreShare {
   std::string wanted_;                       // the last of kind kWanted; during Run
   Order near_, foreign_;                     // the last of kinds kNear and kForeign; during Run
   std::unique_ptr<MpiCarrier> carrier_;      // since kConnect; during Run, unless that fails
-  std::map<std::string, std::vector<std::string>> saved_blobs_;  // merged ones, by name, then member
+  std::string saved_blobs_of_;               // path of the checkpoint that was offered last, and
+  MergedBlobs saved_blobs_;                  // its merged ones
 
   std::atomic<uint32_t> begun_{0};  // the round in which all were ready, since this member last was
 

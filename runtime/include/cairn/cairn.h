@@ -200,11 +200,11 @@ enum {
   CAIRN_BLOB_RESEED = 1, /* not restored; the report counts it in items_reset: the program makes new ones */
   CAIRN_BLOB_DROP = 2,   /* not restored, on purpose; the report counts it in items_reset */
   CAIRN_BLOB_MERGE =
-      3 /* never written back: cairn_saved_blob gives every member the bytes of all, and it makes its own of them */
+      3 /* never written back: cairn_saved_blob gives every member the bytes of all (at most 256 MiB), and it makes its own of them */
 };
 
 /* Adds `size` bytes of this member's own (a random generator's state, say), before cairn_restore. The size may differ between members but
- * not between a save and its restore. At most 64 KiB; use an array of CAIRN_U8 for more. */
+ * not between a save and its restore. At most 64 KiB, and 32 MiB all blobs of a member together; use an array of CAIRN_U8 for more. */
 CAIRN_API int cairn_add_blob(cairn_session* session, const char* name, void* data, size_t size, int policy);
 
 /* The same for bytes whose number changes: at a save the first *size bytes of the `capacity` at data count, and after the restore *size

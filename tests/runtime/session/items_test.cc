@@ -89,6 +89,16 @@ TEST(Items, RefusesWhatCannotBeSavedNamingTheItem) {
               HasSubstr("at most 64 KiB"));
 }
 
+TEST(Items, TheBlobsOfAMemberFitOneMessageTogether) {
+  Items items;
+  std::vector<std::byte> data(64 << 10);
+  for (int i = 0; i < 512; ++i)
+    ASSERT_TRUE(
+        items.AddBlob("b" + std::to_string(i), data.data(), data.size(), nullptr, CAIRN_BLOB_DROP).ok());
+  EXPECT_THAT(items.AddBlob("more", data.data(), 1, nullptr, CAIRN_BLOB_DROP).message(),
+              HasSubstr("at most 32 MiB together"));
+}
+
 TEST(Items, UpdateMovesAPieceOrABlob) {
   double data[4], other[4];
   cairn_piece piece{.offset = {0}, .extent = {4}, .stride = {}, .data = data};

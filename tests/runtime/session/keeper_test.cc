@@ -84,6 +84,15 @@ class KeeperTest : public ::testing::Test {
   uint64_t save_ = 0;
 };
 
+TEST(CheckMerged, CountsWhatEachMemberWillGetOfAll) {
+  const Blobs blobs{
+      .items = {{"note", BlobPolicy::kMerge, {"12345", std::nullopt, "67890"}},
+                {"rows", BlobPolicy::kMerge, {"1", "2", "3"}},
+                {"seed", BlobPolicy::kReseed, {std::string(1000, 's'), std::nullopt, std::nullopt}}}};
+  EXPECT_TRUE(CheckMerged(blobs, 13).ok());
+  EXPECT_EQ(CheckMerged(blobs, 12).code(), Code::kInvalid);
+}
+
 TEST_F(KeeperTest, TheOwnerRecordsThatTheRunIsFinished) {
   const auto life = BeginAndRestore("1");
   Save(*life, 10);
