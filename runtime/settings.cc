@@ -152,6 +152,17 @@ Result<KeepRules> ParseKeep(const std::string& name, std::string_view value) {
   return rules;
 }
 
+Result<CopyRule> ParseCopy(const std::string& name, std::string_view value) {
+  CAIRN_ASSIGN_OR_RETURN(const cairn_value what, ParseValue(kSetting_copy, name, value));
+  if (what.kind == CAIRN_VALUE_NONE) return CopyRule();
+  const std::string text(value);
+  size_t length;
+  int64_t every_ns;
+  if (cairn_copy_parse(text.c_str(), &length, &every_ns) != 0)
+    return Status(Code::kInternal, name + "=" + text);
+  return CopyRule{text.substr(0, length), Nanoseconds(every_ns)};
+}
+
 std::string DescribeKeep(const KeepRules& rules) {
   std::string out;
   for (const KeepRule& rule : rules) {
@@ -211,6 +222,10 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.on = static_cast<uint32_t>(value(kSetting_on).number);
   CAIRN_ASSIGN_OR_RETURN(settings.keep,
                          ParseKeep(std::string(kInfos[kSetting_keep].env), row[kSetting_keep].text));
+  CAIRN_ASSIGN_OR_RETURN(settings.copy,
+                         ParseCopy(std::string(kInfos[kSetting_copy].env), row[kSetting_copy].text));
+  CAIRN_ASSIGN_OR_RETURN(settings.copy_keep, ParseKeep(std::string(kInfos[kSetting_copy_keep].env),
+                                                       row[kSetting_copy_keep].text));
   if (value(kSetting_mode).kind == CAIRN_VALUE_NUMBER)
     settings.mode = static_cast<uint32_t>(value(kSetting_mode).number);
   settings.notice = Time(value(kSetting_notice));

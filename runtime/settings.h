@@ -70,6 +70,17 @@ using KeepRules = std::vector<KeepRule>;
 // kInvalid as CheckSetting says, with `name` for the setting.
 Result<KeepRules> ParseKeep(const std::string& name, std::string_view value);
 
+// Of --checkpoint-copy.
+struct CopyRule {
+  std::string to;       // "" = nowhere
+  Nanoseconds every{};  // a copy at most so often; 0 = after each save
+
+  friend bool operator==(const CopyRule&, const CopyRule&) = default;
+};
+
+// As ParseKeep.
+Result<CopyRule> ParseCopy(const std::string& name, std::string_view value);
+
 // For people: "the last 2, one every 500 steps, one every 6 h 0 m, the best 3 by val_loss (min)".
 std::string DescribeKeep(const KeepRules& rules);
 
@@ -91,6 +102,8 @@ struct Settings {
   bool partner = false;
   uint32_t on = kTriggerAll;
   KeepRules keep;
+  CopyRule copy;
+  KeepRules copy_keep;
   std::optional<uint32_t> mode;
   std::optional<Nanoseconds> notice;
   After after = After::kAuto;

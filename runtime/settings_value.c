@@ -31,6 +31,9 @@ static const char* const kForms[] = {
     [CAIRN_TYPE_KEEP] =
         "last=N, every=DURATION, every=<n>steps and best=N:METRIC:min or :max, joined by "
         "commas, for example last=2,every=6h,best=3:val_loss:min",
+    [CAIRN_TYPE_COPY] =
+        "none, or a directory or s3://BUCKET/PREFIX, and how often at most, for example "
+        "/archive/run7 or s3://lab/run7,every=6h",
     [CAIRN_TYPE_MODE] = "octal permissions from 0600 to 0777 (the owner reads and writes), for example 0640",
     [CAIRN_TYPE_AFTER] = "auto, requeue, wait or exit[=CODE], with CODE from 0 to 255",
     [CAIRN_TYPE_COUNT] = "a whole number, at least 1",
@@ -267,6 +270,31 @@ static int ParseKeep(const char* value, struct cairn_value* out) {
   return Set(out, CAIRN_VALUE_TEXT, 0);
 }
 
+int cairn_copy_parse(const char* text, size_t* place_length, int64_t* every_ns) {
+  size_t n = strcspn(text, ",");
+  *place_length = n;
+  *every_ns = 0;
+  if (strncmp(text, "s3://", 5) == 0) {
+    size_t bucket = strcspn(text + 5, "/,");
+    size_t prefix = 5 + bucket + 1;
+    if (bucket == 0 || text[5 + bucket] != '/' || prefix >= n) return -1;
+  } else {
+    const char* scheme = strstr(text, "://");
+    if (n == 0 || (scheme != NULL && scheme < text + n)) return -1;
+  }
+  if (text[n] == '\0') return 0;
+  text += n + 1;
+  if (strncmp(text, "every=", 6) != 0) return -1;
+  return cairn_duration_parse(text + 6, every_ns) == 0 && *every_ns > 0 ? 0 : -1;
+}
+
+static int ParseCopy(const char* value, struct cairn_value* out) {
+  size_t place_length;
+  int64_t every_ns;
+  if (Is(value, "none")) return Set(out, CAIRN_VALUE_NONE, 0);
+  return cairn_copy_parse(value, &place_length, &every_ns) == 0 ? Set(out, CAIRN_VALUE_TEXT, 0) : -1;
+}
+
 static int ParseMode(const char* value, struct cairn_value* out) {
   size_t n = strlen(value);
   if (n < 3 || n > 4 || strspn(value, "01234567") != n) return -1;
@@ -344,6 +372,8 @@ static int ParseByType(enum cairn_setting_type type, const char* value, struct c
       return ParseTriggers(value, out);
     case CAIRN_TYPE_KEEP:
       return ParseKeep(value, out);
+    case CAIRN_TYPE_COPY:
+      return ParseCopy(value, out);
     case CAIRN_TYPE_MODE:
       return ParseMode(value, out);
     case CAIRN_TYPE_AFTER:

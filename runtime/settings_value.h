@@ -17,6 +17,7 @@
  *   TRIGGERS  all, or a comma-separated list of preempt, timelimit, request, interval, end
  *   KEEP      a comma-separated list of rules: last=<n>, every=DURATION, every=<n>steps, best=<n>:METRIC:min|max,
  *             all numbers above 0. See cairn_keep_next
+ *   COPY      none | PLACE[,every=DURATION above 0]; PLACE is a directory without a comma, or s3://BUCKET/PREFIX. See cairn_copy_parse
  *   MODE      octal permissions, 0600 to 0777: a save writes and a later life reads
  *   AFTER     auto | requeue | wait | exit[=CODE], CODE 0 to 255
  *   COUNT     integer >= 1
@@ -60,6 +61,7 @@ enum cairn_setting_type {
   CAIRN_TYPE_LOCAL,
   CAIRN_TYPE_TRIGGERS,
   CAIRN_TYPE_KEEP,
+  CAIRN_TYPE_COPY,
   CAIRN_TYPE_MODE,
   CAIRN_TYPE_AFTER,
   CAIRN_TYPE_COUNT,
@@ -91,7 +93,7 @@ extern const struct cairn_setting cairn_settings[CAIRN_SETTING_COUNT];
 
 /* What a value says. `number` belongs to the kinds that name it, else it is 0. */
 enum cairn_value_kind {
-  CAIRN_VALUE_TEXT, /* PATH, TEXT, ATTACH, KEEP, STEPS, LOCAL's directory: the value itself */
+  CAIRN_VALUE_TEXT, /* PATH, TEXT, ATTACH, KEEP, COPY, STEPS, LOCAL's directory: the value itself */
   CAIRN_VALUE_OFF,
   CAIRN_VALUE_ON,
   CAIRN_VALUE_AUTO,
@@ -145,6 +147,10 @@ int cairn_keep_next(const char** text, struct cairn_keep_rule* rule);
 
 /* Whether a metric may be called so: 1 to 100 printable ASCII characters without space, comma and colon. */
 int cairn_metric_name_is_valid(const char* name, size_t length);
+
+/* COPY, but for none: the length of PLACE, with which the text begins, and the nanoseconds of `every`, 0 where it is left out. Returns 0, or
+ * -1. */
+int cairn_copy_parse(const char* text, size_t* place_length, int64_t* every_ns);
 
 /* DURATION alone. Returns 0, or -1. */
 int cairn_duration_parse(const char* text, int64_t* nanoseconds);

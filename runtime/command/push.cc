@@ -1,9 +1,17 @@
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stop_token>
+#include <thread>
 
 #include "runtime/catalog/target.h"
 #include "runtime/command/progress_bar.h"
@@ -23,14 +31,67 @@ std::optional<std::string> Variable(const std::string& name) {
   return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
-Result<int> Push(const std::string& target, const std::string& place, const std::string& keep, bool all,
-                 bool json) {
-  CAIRN_ASSIGN_OR_RETURN(const Chosen chosen, ChooseCheckpoint(target));
-  CAIRN_ASSIGN_OR_RETURN(const std::string to, AbsolutePath(place));
+struct PushOptions {
+  std::string target, place, keep, every;
+  bool all = false, gently = false;
+};
+
+// Asked to stop by the first SIGINT, SIGTERM or SIGHUP; the second one ends the process. To be called before there are threads.
+std::stop_token StoppedBySignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signo : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    if (sigaction(signo, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) sigaddset(&signals, signo);
+  }
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::stop_source source;
+  std::thread([source, signals]() mutable {
+    int signo = 0;
+    sigwait(&signals, &signo);
+    (void)source.request_stop();
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+    for (;;) pause();
+  }).detach();
+  return source.get_token();
+}
+
+// Behind everything else that wants a CPU or the disk; also the threads that are yet to come.
+void GoLast() {
+  constexpr int kIoOfProcess = 1, kIoIdle = 3 << 13;  // linux/ioprio.h, which not every system has
+  setpriority(PRIO_PROCESS, 0, 19);
+  syscall(SYS_ioprio_set, kIoOfProcess, 0, kIoIdle);
+}
+
+// The one that was named; else the place of the run's --checkpoint-copy.
+Result<std::string> ChoosePlace(const Chosen& chosen, const std::string& named) {
+  if (!named.empty()) return AbsolutePath(named);
+  constexpr const char* kVariable = "CAIRN_COPY";
+  for (const Checkpoint& newest : chosen.listing.checkpoints) {
+    if (!newest.readable.ok()) continue;
+    const auto told = newest.manifest.settings.find(kVariable);
+    if (told == newest.manifest.settings.end()) break;
+    CAIRN_ASSIGN_OR_RETURN(const CopyRule copy, ParseCopy(kVariable, told->second));
+    return copy.to;
+  }
+  return Status(
+      Code::kInvalid,
+      chosen.dir.path() + " was not saved with --checkpoint-copy: name DEST, the place to copy it to");
+}
+
+Result<int> Push(const PushOptions& given, bool json) {
+  const std::stop_token stop = StoppedBySignals();
+  if (given.gently) GoLast();
+  CAIRN_ASSIGN_OR_RETURN(const Chosen chosen, ChooseCheckpoint(given.target));
+  CAIRN_ASSIGN_OR_RETURN(const std::string to, ChoosePlace(chosen, given.place));
+  Nanoseconds every(0);
+  if (!given.every.empty()) {
+    CAIRN_ASSIGN_OR_RETURN(every, ParseDuration(given.every));
+  }
   CAIRN_ASSIGN_OR_RETURN(const Settings settings, ParseSettings(Variable));
   std::vector<std::string> names;
   for (const Checkpoint& c : Candidates(chosen.listing)) {
-    if (all || c.name == chosen.checkpoint.name) names.push_back(c.name);
+    if (given.all || c.name == chosen.checkpoint.name) names.push_back(c.name);
   }
   if (names.empty()) names.push_back(chosen.checkpoint.name);  // an orphan, or one that is marked as damaged
 
@@ -39,8 +100,9 @@ Result<int> Push(const std::string& target, const std::string& place, const std:
   size_t there = 0;
   bool damaged = false;
   MirrorOptions options;
-  if (!keep.empty()) {
-    CAIRN_ASSIGN_OR_RETURN(options.keep, ParseKeep("--keep", keep));
+  options.stop = stop;
+  if (!given.keep.empty()) {
+    CAIRN_ASSIGN_OR_RETURN(options.keep, ParseKeep("--keep", given.keep));
   }
   options.mode = settings.mode;
   options.bytes_per_second = settings.drain_limit;
@@ -81,14 +143,19 @@ Result<int> Push(const std::string& target, const std::string& place, const std:
     passed_over.push_back({{"checkpoint", name}, {"code", CodeName(why.code())}, {"message", why.message()}});
   };
   Mirror mirror(chosen.dir.path(), to, options);
-  const Status status = mirror.Copy(names);
+  CAIRN_ASSIGN_OR_RETURN(const Nanoseconds early, mirror.TooEarly(chosen.checkpoint, every));
+  const Status status = early.count() > 0 ? OkStatus() : mirror.Copy(names);
   bar.reset();
   if (!status.ok()) std::fprintf(stderr, "cairn: %s\n", status.message().c_str());
   if (json) {
     Json document = {
         {"dir", chosen.dir.path()}, {"to", to}, {"checkpoints", copied}, {"passed_over", passed_over}};
+    if (early.count() > 0) document["too_early_ns"] = early.count();
     if (!status.ok()) document["error"] = {{"code", CodeName(status.code())}, {"message", status.message()}};
     PrintJson(document);
+  } else if (early.count() > 0) {
+    std::printf("step %lld is not copied: it was saved less than %s after the newest copy in %s\n",
+                static_cast<long long>(chosen.checkpoint.id.step), given.every.c_str(), to.c_str());
   } else if (there > 0 || status.ok()) {
     std::printf("%s of %s in %s\n", Count(there, "checkpoint").c_str(), chosen.dir.path().c_str(),
                 to.c_str());
@@ -102,10 +169,7 @@ Result<int> Push(const std::string& target, const std::string& place, const std:
 }  // namespace
 
 void AddPush(CLI::App* app, Invocation* invocation) {
-  auto target = std::make_shared<std::string>();
-  auto place = std::make_shared<std::string>();
-  auto keep = std::make_shared<std::string>();
-  auto all = std::make_shared<bool>(false);
+  auto options = std::make_shared<PushOptions>();
   CLI::App* push = AddSubcommand(
       app, invocation, "push",
       "Copy a checkpoint to a second place, a directory or s3://BUCKET/PREFIX, unless it is "
@@ -116,14 +180,18 @@ void AddPush(CLI::App* app, Invocation* invocation) {
       "on, and as often\n"
       "as you like. Nothing is removed there without --keep. CAIRN_DRAIN_LIMIT limits how fast it reads.",
       "cairn push /scratch/me/run7 s3://lab-archive/me/run7",
-      [=] { return Push(*target, *place, *keep, *all, invocation->json); });
-  push->add_option("DIR[@STEP|@TAG]", *target, "which checkpoint; without @ the newest")
+      [=] { return Push(*options, invocation->json); });
+  push->add_option("DIR[@STEP|@TAG]", options->target, "which checkpoint; without @ the newest")
       ->required()
       ->type_name("");
-  push->add_option("DEST", *place, "the place")->required()->type_name("");
-  push->add_option("--keep", *keep, "remove what these rules do not keep there, as --checkpoint-keep")
+  push->add_option("DEST", options->place, "the place; without one that of the run's --checkpoint-copy")
+      ->type_name("");
+  push->add_option("--keep", options->keep, "remove what these rules do not keep there, as --checkpoint-keep")
       ->type_name("POLICY");
-  push->add_flag("--all", *all, "all checkpoints of the run that a restart could take");
+  push->add_option("--every", options->every, "nothing unless it was saved so long after the newest copy")
+      ->type_name("TIME");
+  push->add_flag("--all", options->all, "all checkpoints of the run that a restart could take");
+  push->add_flag("--gently", options->gently, "at the lowest priority of CPU and disk");
 }
 
 }  // namespace cairn

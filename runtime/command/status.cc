@@ -10,6 +10,7 @@
 #include "runtime/command/known_runs.h"
 #include "runtime/command/screen.h"
 #include "runtime/command/subcommands.h"
+#include "runtime/command/text.h"
 #include "runtime/settings.h"
 #include "runtime/staging/memory_room.h"
 
@@ -52,6 +53,20 @@ std::string Lines(const Json& s, int width) {
       if (held.get<int64_t>() > 0) text += (text.empty() ? "" : ", ") + tier + " step " + held.dump();
     }
     if (!text.empty()) line("newest", text);
+  }
+  if (const auto copy = s.find("copy"); copy != s.end()) {
+    std::string text = copy->at("to").get<std::string>() + ": ";
+    if (const Json& step_there = copy->at("step"); !step_there.is_null()) {
+      text += "step " + step_there.dump() + ", " + FormatBytes(copy->at("bytes").get<uint64_t>());
+      if (const auto lag = copy->at("lag").get<int64_t>(); lag > 0)
+        text += ", " + Count(static_cast<size_t>(lag), "step") + " behind";
+    } else {
+      text += "nothing in this life yet";
+    }
+    if (const Json& now = copy->at("under_way"); !now.is_null()) text += "; now step " + now.dump();
+    if (const auto failure = copy->find("failure"); failure != copy->end())
+      text += "; failed: " + failure->get<std::string>();
+    line("copy", text);
   }
   line("ending", s.at("ending").get<std::string>());
   if (const auto last = s.find("last_save"); last != s.end()) {

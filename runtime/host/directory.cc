@@ -53,9 +53,9 @@ std::string FileName(const std::string& name) {
 
 }  // namespace
 
-Result<std::string> ExpandDirectory(std::string_view text, const StepIdentity& step,
+Result<std::string> ExpandDirectory(std::string_view option, std::string_view text, const StepIdentity& step,
                                     const std::string& base) {
-  const std::string quoted = "--checkpoint-dir=" + std::string(text);
+  const std::string quoted = std::string(option) + "=" + std::string(text);
   std::string out;
   bool names_task = false;
   for (size_t i = 0; i < text.size(); ++i) {

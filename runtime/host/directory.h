@@ -21,8 +21,9 @@ struct StepIdentity {
 
 // %j job, %A array's job (else the job), %a array's task, %x job's name, %u user, %s step, %% a percent sign. A directory of an array's task
 // without %a gets /task-<a>. `base`: what a relative one is relative to; s3://bucket/prefix is never relative. kInvalid: another letter after %, %a
-// outside an array.
-Result<std::string> ExpandDirectory(std::string_view text, const StepIdentity& step, const std::string& base);
+// outside an array; the message names the option.
+Result<std::string> ExpandDirectory(std::string_view option, std::string_view text, const StepIdentity& step,
+                                    const std::string& base);
 
 // The default: <submit_dir>/cairn-<job>/<name>, or <name>-<n> for the n-th step of that name in this life. So a script that runs again from its
 // top finds each step's own. Claims the ordinal by exclusive create of cairn-<job>/.use/<restart>.<name>.<n>.

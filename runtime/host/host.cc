@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -23,6 +24,7 @@
 #include "runtime/control/loop.h"
 #include "runtime/control/secret.h"
 #include "runtime/control/socket.h"
+#include "runtime/host/copier.h"
 #include "runtime/host/directory.h"
 #include "runtime/host/host_protocol.h"
 #include "runtime/host/reception.h"
@@ -30,6 +32,8 @@
 #include "runtime/host/registry_writer.h"
 #include "runtime/host/resolve.h"
 #include "runtime/host/slurm_service.h"
+#include "runtime/mirror/mirror.h"
+#include "runtime/slurm/command.h"
 
 namespace cairn {
 namespace {
@@ -92,7 +96,9 @@ struct Supervision {
 class HandOver {
  public:
   explicit HandOver(int fd)
-      : in_(fd < 0 ? STDIN_FILENO : fd), out_(fd < 0 ? STDOUT_FILENO : fd), plain_(fd < 0) {}
+      : in_(fd < 0 ? STDIN_FILENO : fd), out_(fd < 0 ? STDOUT_FILENO : fd), plain_(fd < 0) {
+    if (!plain_) fcntl(fd, F_SETFD, FD_CLOEXEC);  // a child that outlives this process holds up nobody
+  }
 
   bool plain() const { return plain_; }
 
@@ -172,7 +178,7 @@ Result<std::string> ChooseDirectory(Loop* loop, const Plan& plan, const Supervis
   std::error_code error;
   const std::string here = std::filesystem::current_path(error).string();
   const std::string& wanted = plan.resolved.settings.dir;
-  if (!wanted.empty()) return ExpandDirectory(wanted, plan.step, here);
+  if (!wanted.empty()) return ExpandDirectory("--checkpoint-dir", wanted, plan.step, here);
   if (plan.step.job == 0) return here + "/cairn";
   const auto told = Variable("CAIRN_HOST_NAME");
   const Result<std::string> name = told ? *told : AskStepName(loop, plan.step);
@@ -183,6 +189,46 @@ Result<std::string> ChooseDirectory(Loop* loop, const Plan& plan, const Supervis
   auto dir = ClaimDefaultDirectory(Variable("SLURM_SUBMIT_DIR").value_or(here), plan.step, *name);
   if (!dir.ok()) return Status(Code::kUnavailable, dir.status().message() + advice);
   return dir;
+}
+
+// Of --checkpoint-copy. kInvalid: it is refused.
+Status ChooseCopy(Plan* plan) {
+  CopyRule& copy = plan->resolved.settings.copy;
+  if (copy.to.empty()) return OkStatus();
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string();
+  std::string& text = plan->resolved.text[kSetting_copy];
+  const std::string rest = text.substr(copy.to.size());
+  CAIRN_ASSIGN_OR_RETURN(copy.to, ExpandDirectory("--checkpoint-copy", copy.to, plan->step, here));
+  text = copy.to + rest;
+  return MayMirror(plan->dir, copy.to).Annotate("--checkpoint-copy");
+}
+
+// By the name that people know; its link in /proc names the process "exe".
+std::string ThisProgram() {
+  constexpr const char* kLink = "/proc/self/exe";
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink(kLink, error);
+  return !error && std::filesystem::exists(program, error) ? program.string() : kLink;
+}
+
+// What `cairn push` is to know: the step's settings, and who it copies for.
+std::vector<std::string> EnvironmentOfPush(const Plan& plan) {
+  std::vector<std::string> out = CommandEnvironment();
+  const auto set = [&out](const std::string& name, const std::string& value) {
+    std::erase_if(out, [&](const std::string& entry) { return entry.starts_with(name + "="); });
+    if (!value.empty()) out.push_back(name + "=" + value);
+  };
+  for (int i = 0; i < kSettingCount; ++i) {
+    const std::string name(GetSettingInfo(static_cast<SettingId>(i)).env);
+    set(name, plan.resolved.text[static_cast<size_t>(i)]);
+    set("SLURM_" + name, "");
+  }
+  if (plan.step.job == 0) return out;
+  set("SLURM_JOB_ID", std::to_string(plan.step.job));
+  set("SLURM_STEP_ID", std::to_string(plan.step.step));
+  set("SLURM_RESTART_COUNT", std::to_string(plan.step.restart));
+  return out;
 }
 
 // "" = all addresses.
@@ -224,6 +270,14 @@ class Server {
                     },
                     [](const std::string& line) { Say(line); }}) {
     registry_.Append("start", 0);
+    if (const CopyRule& copy = plan.resolved.settings.copy; !copy.to.empty())
+      copier_.emplace(loop, CopierOptions{.program = ThisProgram(),
+                                          .environment = EnvironmentOfPush(plan),
+                                          .dir = dir_,
+                                          .copy = copy,
+                                          .keep = plan.resolved.text[kSetting_copy_keep],
+                                          .say = Say,
+                                          .tell = [this](const CopyState& state) { TellCopies(state); }});
     unopened_.Once(std::chrono::duration_cast<milliseconds>(open_within_));
     if (step_.job != 0) poll_.Every(kPollInterval);
   }
@@ -234,6 +288,7 @@ class Server {
       Say("the ranks are gone without a goodbye. To resume, run the same command again with "
           "--checkpoint-dir=" +
           dir_);
+    if (copier_ && !copier_->LastWord().empty()) Say(copier_->LastWord());
   }
 
  private:
@@ -267,14 +322,13 @@ class Server {
   void Serve(const std::string& session, uint16_t type, const std::string& payload) {
     switch (type) {
       case kHostCauseQuery:
-        return Answer<CauseQuery, CauseReply>(session, payload, &SlurmService::AskCause);
+        return AnswerCause(session, payload);
       case kHostHolderQuery:
         return Answer<HolderQuery, HolderReply>(session, payload, &SlurmService::AskHolder);
       case kHostRequeueQuery:
         return Answer<RequeueQuery, RequeueReply>(session, payload, &SlurmService::AskRequeue);
       case kHostSaved:
-        if (const auto saved = DecodeHostMessage<Saved>(payload); saved.ok())
-          registry_.Append("saved", saved->step);
+        if (const auto saved = DecodeHostMessage<Saved>(payload); saved.ok()) OnSaved(session, saved->step);
         return;
       case kHostLeft:
         at_work_.erase(session);
@@ -284,12 +338,32 @@ class Server {
     }
   }
 
+  void OnSaved(const std::string& session, int64_t step) {
+    if (!std::exchange(knows_save_, true)) registry_.Append("saved", step);
+    copying_for_ = session;
+    if (copier_) copier_->Due(step);
+  }
+
+  void TellCopies(const CopyState& state) {
+    reception_.SendToLeader(copying_for_, CopyState::kType, EncodeHostMessage(state));
+  }
+
+  // What is left of a job that is being ended belongs to its last save.
+  void AnswerCause(const std::string& session, const std::string& payload) {
+    Answer<CauseQuery, CauseReply>(session, payload, &SlurmService::AskCause,
+                                   [this](const CauseReply& reply) {
+                                     if (copier_ && reply.cause != Cause::kUnknown) copier_->Stop();
+                                   });
+  }
+
   template <typename Query, typename Reply>
   void Answer(const std::string& session, const std::string& payload,
-              void (SlurmService::*ask)(const Query&, std::function<void(Reply)>)) {
+              void (SlurmService::*ask)(const Query&, std::function<void(Reply)>),
+              const std::function<void(const Reply&)>& look = {}) {
     const auto query = DecodeHostMessage<Query>(payload);
     if (!query.ok()) return Say(query.status().message());
-    (slurm_.*ask)(*query, [this, session](const Reply& reply) {
+    (slurm_.*ask)(*query, [this, session, look](const Reply& reply) {
+      if (look) look(reply);
       reception_.SendToLeader(session, Reply::kType, EncodeHostMessage(reply));
     });
   }
@@ -304,6 +378,9 @@ class Server {
   SlurmService slurm_;
   Timer unopened_, poll_;
   Reception reception_;
+  bool knows_save_ = false;  // the registry does
+  std::string copying_for_;  // the session whose checkpoints are copied
+  std::optional<Copier> copier_;
 };
 
 void RaiseDescriptorLimit() {
@@ -346,6 +423,8 @@ int HostMain(const HostOptions& options) {
                                         " is refused: this site keeps checkpoints only below " +
                                         plan.resolved.allowed_dirs);
   }
+  if (const Status status = ChooseCopy(&plan); !status.ok())
+    return hand_over.Refuse("fail", status.message());
   if (const Status status = ListenFor(&plan, options.listen); !status.ok()) {
     return hand_over.Refuse(unable, "the host process cannot listen: " + status.message());
   }

@@ -8,7 +8,8 @@
 //  4. Say NOT PROTECTED when CAIRN_OPEN_WITHIN has passed, or a preemption begins, without any open session.
 //  5. Under `cairn run` (CAIRN_RUN_LIFE is set; runtime/supervisor/supervisor.h): use the directory of its first life, and tell it
 //  which directory this is.
-//  6. End when the pair (or stdin) says EOF, however srun ended. When the leader is gone without a word (killed), say how to resume: no
+//  6. Have the newest checkpoint copied to the place of --checkpoint-copy (copier.h).
+//  7. End when the pair (or stdin) says EOF, however srun ended. When the leader is gone without a word (killed), say how to resume: no
 //  rank is left that could.
 #ifndef CAIRN_RUNTIME_HOST_HOST_H_
 #define CAIRN_RUNTIME_HOST_HOST_H_

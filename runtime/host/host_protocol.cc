@@ -41,6 +41,10 @@ void Fields(Archive& a, Saved& m) {
   a("dir", m.dir), a("session", m.session), a("step", m.step);
 }
 template <typename Archive>
+void Fields(Archive& a, CopyState& m) {
+  a("step", m.step), a("bytes", m.bytes), a("under_way", m.under_way), a("failure", m.failure);
+}
+template <typename Archive>
 void Fields(Archive& a, Left& m) {
   a("session", m.session);
 }
@@ -123,6 +127,7 @@ CAIRN_HOST_MESSAGE(RequeueQuery)
 CAIRN_HOST_MESSAGE(RequeueReply)
 CAIRN_HOST_MESSAGE(Saved)
 CAIRN_HOST_MESSAGE(Left)
+CAIRN_HOST_MESSAGE(CopyState)
 CAIRN_HOST_MESSAGE(ControlRequest)
 CAIRN_HOST_MESSAGE(ControlReply)
 #undef CAIRN_HOST_MESSAGE

@@ -30,6 +30,7 @@ enum HostMessage : uint16_t {
   kHostControlRequest = 23,
   kHostControlReply = 24,
   kHostLeft = 25,
+  kHostCopyState = 26,
 };
 
 // Leader → host: why are we signalled, and until when have we got? At start and once per trigger. Answered
@@ -82,7 +83,7 @@ struct RequeueReply {
   std::string text;  // for the user
 };
 
-// Leader → host, after the first durable commit of this life: the run is known to have saved. No answer.
+// Leader → host: the run's newest durable checkpoint is of this step, after each commit and the restore of one of its own. No answer.
 struct Saved {
   static constexpr uint16_t kType = kHostSaved;
   std::string dir;
@@ -94,6 +95,15 @@ struct Saved {
 struct Left {
   static constexpr uint16_t kType = kHostLeft;
   std::string session;
+};
+
+// Host → leader, whenever it changes: how the copies of --checkpoint-copy stand. No answer.
+struct CopyState {
+  static constexpr uint16_t kType = kHostCopyState;
+  std::optional<int64_t> step;       // of the newest checkpoint that this life knows to be there
+  uint64_t bytes = 0;                // of it
+  std::optional<int64_t> under_way;  // step of the one that is being copied
+  std::string failure;               // why the last try failed; "" = it did not
 };
 
 // Host → leader: a request of the `cairn` command. Leader → host: a reply to it; there may be several. The bodies are the session's and the

@@ -199,6 +199,24 @@ void Mirror::PassOver(const RunDirectory& run, const std::string& name, const St
   options_.passed_over(name, why);
 }
 
+Result<Nanoseconds> Mirror::TooEarly(const Checkpoint& what, Nanoseconds every) const {
+  const auto saved = [](const Checkpoint& c) {
+    return Nanoseconds(std::chrono::seconds(ParseUtc(c.manifest.time).value_or(0)));
+  };
+  const Result<RunDirectory> there = RunDirectory::OpenExisting(to_);
+  if (there.status().code() == Code::kNotFound) return Nanoseconds(0);
+  CAIRN_RETURN_IF_ERROR(there.status());
+  if (there->info().id != what.manifest.run_id) return Nanoseconds(0);  // Copy says so
+  CAIRN_ASSIGN_OR_RETURN(const Listing copies, ListCheckpoints(*there));
+  Nanoseconds early(0);
+  for (const Checkpoint& copy : copies.checkpoints) {
+    if (!copy.readable.ok() || !copy.struck.empty()) continue;
+    if (copy.manifest == what.manifest) return Nanoseconds(0);
+    early = std::max(early, saved(copy) + every - saved(what));
+  }
+  return early;
+}
+
 // 2.
 Result<RunDirectory> Mirror::OpenMirror(const RunDirectory& run) const {
   Result<RunDirectory> there = RunDirectory::OpenExisting(to_);

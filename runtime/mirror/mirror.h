@@ -68,6 +68,9 @@ class Mirror {
   // owns the mirror; kCancelled: it was stopped. Those before are copied then.
   Status Copy(const std::vector<std::string>& checkpoints);
 
+  // How much later the checkpoint should have been saved to be `every` behind the newest copy that is there; 0 = it is late enough, or there itself.
+  Result<Nanoseconds> TooEarly(const Checkpoint& what, Nanoseconds every) const;
+
  private:
   Status CopyAll(const std::vector<std::string>& checkpoints);
   Result<RunDirectory> OpenMirror(const RunDirectory& run) const;

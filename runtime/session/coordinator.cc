@@ -122,10 +122,12 @@ void Coordinator::LeadRestore(const MatchOptions& match) {
                     {links_.mailbox, [this](int rank, const Order& order) { SendOrder(rank, order); },
                      [this](const Order& order) { SendOrder(kAllRanks, order); }});
     const Order order = RestoreLeader(boot_, match, members, keeper).Lead();
-    OnLoop([this, order, before = keeper.BeginOfLifeBefore()] {
+    OnLoop([this, order, before = keeper.BeginOfLifeBefore(), own = !keeper.newest().empty()] {
       restored_before_ = before;
       // The machine must be there before the first request of a member that goes on.
       if (order.kind == Order::kProceed) StartSaving(order);
+      // What the lives before have saved and not copied.
+      if (order.kind == Order::kProceed && own) TellSaved(order.step);
       (void)links_.fabric->Broadcast(Order::kType, EncodeSessionMessage(order));
     });
   });
@@ -269,6 +271,10 @@ void Coordinator::ScheduleTick() {
   tick_.Once(std::max(delay, milliseconds(0)));
 }
 
+void Coordinator::TellSaved(int64_t step) {
+  host_.Tell(Saved{.dir = boot_.settings.dir, .session = session_, .step = step});
+}
+
 void Coordinator::OnSaveEnded(const agreement::SaveEnded& ended) {
   if (ended.status.ok() && last_save_) {
     const SaveReport& save = *last_save_;
@@ -278,8 +284,7 @@ void Coordinator::OnSaveEnded(const agreement::SaveEnded& ended) {
                        ", stall ", FormatDuration(Nanoseconds(save.stall_ns)), ", written in ",
                        FormatDuration(Nanoseconds(save.drain_ns)), ", ", save.name);
     last_failure_.clear();
-    if (!told_host_) host_.Tell(Saved{.dir = boot_.settings.dir, .session = session_, .step = save.step});
-    told_host_ = true;
+    TellSaved(save.step);
   } else if (!ended.status.ok()) {
     last_failure_ = ended.status.message();
     const auto state = leader_->state();
@@ -425,6 +430,10 @@ void Coordinator::Interrupted() {
 
 void Coordinator::OnHost(uint16_t type, const std::string& payload) {
   if (host_.OnHost(type, payload)) return;
+  if (type == CopyState::kType) {
+    if (auto state = DecodeHostMessage<CopyState>(payload); state.ok()) copies_ = *std::move(state);
+    return;
+  }
   if (type != ControlRequest::kType) return;
   const auto request = DecodeHostMessage<ControlRequest>(payload);
   if (request.ok()) desk_.OnRequest(*request);
@@ -480,6 +489,16 @@ std::string Coordinator::StatusJson() const {
                     {"limit", nullptr}};
     if (drain->left) out["drain"]["seconds_left"] = 1e-9 * static_cast<double>(drain->left->count());
     if (boot_.settings.drain_limit > 0) out["drain"]["limit"] = boot_.settings.drain_limit;
+  }
+  if (const std::string& to = boot_.settings.copy.to; !to.empty()) {
+    out["copy"] = {
+        {"to", to}, {"step", nullptr}, {"bytes", copies_.bytes}, {"under_way", nullptr}, {"lag", nullptr}};
+    if (copies_.step) {
+      out["copy"]["step"] = *copies_.step;
+      out["copy"]["lag"] = (last_save_ ? last_save_->step : restored_step_) - *copies_.step;
+    }
+    if (copies_.under_way) out["copy"]["under_way"] = *copies_.under_way;
+    if (!copies_.failure.empty()) out["copy"]["failure"] = copies_.failure;
   }
   if (!last_failure_.empty()) out["last_failure"] = last_failure_;
   return out.dump(-1, ' ', false, json::error_handler_t::replace);

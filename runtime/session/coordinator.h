@@ -71,6 +71,7 @@ class Coordinator {
   void SendOrder(int rank, const Order& order);
   void StartSaving(const Order& order);
   void Carry(agreement::LeaderActions actions);
+  void TellSaved(int64_t step);
   void OnSaveEnded(const agreement::SaveEnded& ended);
   void Interrupted();
   void ScheduleTick();
@@ -119,9 +120,9 @@ class Coordinator {
   std::string last_failure_;
   int64_t restored_step_ = 0;
   std::optional<int64_t> restored_before_;  // the step at which the life before this one began
-  bool told_host_ = false;
-  std::function<void()> on_interrupt_;  // until the journal tells of it, or the time for that is over
-  bool lost_ = false;                   // a rank is gone
+  CopyState copies_;                        // as the host process tells
+  std::function<void()> on_interrupt_;      // until the journal tells of it, or the time for that is over
+  bool lost_ = false;                       // a rank is gone
   bool next_life_ = false;  // so `cairn run` starts another life, when this one has finished its save
   bool closed_ = false;
   Ending ending_;

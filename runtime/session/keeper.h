@@ -85,6 +85,9 @@ class Keeper {
 
   void GoOnFrom(Beginning beginning);
   bool parent_published() const { return parent_published_; }
+  const std::string& newest() const {
+    return newest_;
+  }  // of the run, as far as this life loaded or made it; "" = none
 
   // The step at which the life before this one began, where this one is its requeue. Known once this life may save.
   std::optional<int64_t> BeginOfLifeBefore() const;

@@ -114,6 +114,8 @@ TEST(CheckSetting, AcceptsEveryDocumentedForm) {
       {kSetting_keep,
        {"last=1", "last=12", "every=6h", "every=500steps", "best=3:val_loss:min", "best=1:acc/top-1:max",
         "last=2,every=1-00:00:00,every=5000steps,best=3:val_loss:min,best=1:acc:max"}},
+      {kSetting_copy,
+       {"none", "/archive/%u/run7", "copies,every=6h", "s3://lab/run7", "s3://lab/a/b,every=1-00:00:00"}},
       {kSetting_mode, {"0640", "640", "0600", "0777"}},
       {kSetting_notice, {"auto", "90s", "0s"}},
       {kSetting_after, {"auto", "requeue", "wait", "exit", "exit=0", "exit=255"}},
@@ -173,6 +175,10 @@ TEST(CheckSetting, RefusesEverythingElse) {
         "best=3:loss:min:",
         "best=:loss:min",
         "keep=2"}},
+      {kSetting_copy,
+       {"", ",every=6h", "/a,", "/a,every=", "/a,every=0s", "/a,every=10steps", "/a,last=2",
+        "/a,every=6h,every=7h", "s3://lab", "s3://lab/", "s3:///run7", "s3://lab,every=6h",
+        "http://lab/run7"}},
       {kSetting_mode, {"", "0300", "0440", "0577", "1777", "0888", "64", "rw-r-----", "00640"}},
       {kSetting_notice, {"", "30", "none"}},
       {kSetting_after, {"", "exit=", "exit=256", "exit=-1", "stay"}},
@@ -255,6 +261,8 @@ TEST(ParseSettings, FallsBackToTheTable) {
   EXPECT_EQ(settings.local, "auto");
   EXPECT_EQ(settings.on, uint32_t{kTriggerAll});
   EXPECT_EQ(settings.keep, (KeepRules{{KeepRule::kLast, 2}}));
+  EXPECT_EQ(settings.copy, CopyRule());
+  EXPECT_EQ(settings.copy_keep, (KeepRules{{KeepRule::kLast, 2}}));
   EXPECT_EQ(settings.after, After::kAuto);
   EXPECT_EQ(settings.max_lives, 100);
   EXPECT_EQ(settings.strikes, 3);
@@ -276,6 +284,8 @@ TEST(ParseSettings, ReadsEveryField) {
               {"CAIRN_LOCAL", "/nvme"},
               {"CAIRN_ON", "end,preempt"},
               {"CAIRN_KEEP", "last=5,every=1.5h,every=500steps,best=3:val_loss:min,best=1:acc:max"},
+              {"CAIRN_COPY", "s3://lab/run7,every=6h"},
+              {"CAIRN_COPY_KEEP", "last=9"},
               {"CAIRN_MODE", "0640"},
               {"CAIRN_NOTICE", "90s"},
               {"CAIRN_AFTER", "exit=7"},
@@ -303,6 +313,9 @@ TEST(ParseSettings, ReadsEveryField) {
                                       {KeepRule::kEverySteps, 500},
                                       {KeepRule::kBest, 3, "val_loss", false},
                                       {KeepRule::kBest, 1, "acc", true}}));
+  EXPECT_EQ(settings.copy, (CopyRule{"s3://lab/run7", hours(6)}));
+  EXPECT_EQ(settings.copy_keep, (KeepRules{{KeepRule::kLast, 9}}));
+  EXPECT_EQ(Parsed({{"CAIRN_COPY", "/archive/run7"}}).copy, (CopyRule{"/archive/run7", seconds(0)}));
   EXPECT_EQ(settings.mode, 0640u);
   EXPECT_EQ(settings.notice, seconds(90));
   EXPECT_EQ(settings.after, After::kExit);

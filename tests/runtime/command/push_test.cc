@@ -64,6 +64,33 @@ TEST(CairnPush, MakesASecondRunThatAllCommandsKnow) {
   EXPECT_THAT(inside.err, HasSubstr("lies in the run's directory"));
 }
 
+TEST(CairnPush, MakesACopyOnlyOfWhatWasSavedLongEnoughAfterTheNewest) {
+  SampleRun run;
+  run.Commit(100);
+  const std::string to = NewFolder() + "/copy";
+  EXPECT_THAT(RunCairn({"push", "--gently", "--every=1h", run.path(), to}).out, HasSubstr("step 100 copied"));
+  EXPECT_THAT(RunCairn({"push", "--every=1h", run.path(), to}).out, HasSubstr("step 100 is there already"));
+  run.Commit(200);
+  const Outcome early = RunCairn({"push", "--every=1h", run.path(), to});
+  EXPECT_EQ(early.code, 0) << early.err;
+  EXPECT_EQ(early.out,
+            "step 200 is not copied: it was saved less than 1h after the newest copy in " + to + "\n");
+  const Json told = RunCairn({"push", "--every=1h", "--json", run.path(), to}).Json();
+  EXPECT_TRUE(told["checkpoints"].empty());
+  EXPECT_GT(told["too_early_ns"], INT64_C(3000000000000));  // saved seconds after the other, or minutes
+  EXPECT_LE(told["too_early_ns"], INT64_C(3600000000000));
+  ExpectWhole(to, {100});
+  EXPECT_EQ(RunCairn({"push", "--every=soon", run.path(), to}).code, 2);
+}
+
+TEST(CairnPush, AsksForThePlaceWhereTheRunKnowsNone) {
+  SampleRun run;
+  run.Commit(100);
+  const Outcome pushed = RunCairn({"push", run.path()});
+  EXPECT_EQ(pushed.code, 2);
+  EXPECT_THAT(pushed.err, HasSubstr("was not saved with --checkpoint-copy: name DEST"));
+}
+
 #ifdef CAIRN_FAULT_LIBRARY
 TEST(CairnPush, ThatIsKilledAnywhereIsMadeUpForByTheNext) {
   SampleRun run;

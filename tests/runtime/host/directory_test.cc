@@ -47,7 +47,7 @@ TEST(ExpandDirectory, FollowsTheTable) {
       {"s3://bucket/run", ArrayTask(), "s3://bucket/run/task-5"},
   };
   for (const Row& row : rows) {
-    const auto dir = ExpandDirectory(row.text, row.step, "/home/me");
+    const auto dir = ExpandDirectory("--checkpoint-dir", row.text, row.step, "/home/me");
     ASSERT_TRUE(dir.ok()) << row.text << ": " << dir.status().message();
     EXPECT_EQ(*dir, row.expected) << row.text;
   }
@@ -55,9 +55,9 @@ TEST(ExpandDirectory, FollowsTheTable) {
 
 TEST(ExpandDirectory, RefusesWhatItCannotExpand) {
   for (const char* text : {"/s/%q", "/s/%", "/s/%a", "/s/a\nb"}) {
-    const auto dir = ExpandDirectory(text, Job(), "/");
+    const auto dir = ExpandDirectory("--checkpoint-copy", text, Job(), "/");
     EXPECT_EQ(dir.status().code(), Code::kInvalid) << text;
-    EXPECT_THAT(dir.status().message(), HasSubstr("--checkpoint-dir=")) << text;
+    EXPECT_THAT(dir.status().message(), HasSubstr("--checkpoint-copy=")) << text;
   }
 }
 

@@ -39,6 +39,18 @@ TEST(HostProtocol, HolderMessagesRoundTrip) {
             Alive::kNo);
 }
 
+TEST(HostProtocol, CopyStateRoundTrips) {
+  const auto all = DecodeHostMessage<CopyState>(EncodeHostMessage(CopyState{1200, 1ULL << 40, 1300, "full"}));
+  ASSERT_TRUE(all.ok());
+  EXPECT_EQ(all->step, 1200);
+  EXPECT_EQ(all->bytes, 1ULL << 40);
+  EXPECT_EQ(all->under_way, 1300);
+  EXPECT_EQ(all->failure, "full");
+  const auto nothing = DecodeHostMessage<CopyState>(EncodeHostMessage(CopyState{}));
+  ASSERT_TRUE(nothing.ok());
+  EXPECT_FALSE(nothing->step || nothing->under_way);
+}
+
 TEST(HostProtocol, BodiesMayHoldAnyBytes) {
   const std::string body("\0\xff\xfe{\"a\":1}", 10);
   EXPECT_EQ(DecodeHostMessage<ControlRequest>(EncodeHostMessage(ControlRequest{9, body}))->body, body);

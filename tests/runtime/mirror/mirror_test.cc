@@ -443,6 +443,25 @@ TEST_P(AMirror, KeepsWhatTheRulesSayAndWhatIsTagged) {
   EXPECT_THAT(CandidateSteps(Place()), ElementsAre(40, 30, 10));
 }
 
+TEST_P(AMirror, TellsWhatWasSavedTooSoonAfterTheNewestCopy) {
+  constexpr Nanoseconds kEvery = std::chrono::hours(6);
+  const uint32_t epoch = run.Claim();
+  const std::string first = run.Save(epoch, 10);
+  run.Save(epoch, 20);
+  const Listing listing = run.List();
+  const Checkpoint &newer = listing.checkpoints[0], &older = listing.checkpoints[1];
+  Told told;
+  const Mirror mirror(run.dir().path(), Place(), Options(&told));
+  EXPECT_EQ(*mirror.TooEarly(newer, kEvery), Nanoseconds(0));  // nothing is there yet
+  ASSERT_TRUE(CopyTo(run, Place(), {first}).ok());
+  const auto early = mirror.TooEarly(newer, kEvery);
+  ASSERT_TRUE(early.ok()) << early.status().message();
+  EXPECT_LE(*early, kEvery);
+  EXPECT_GT(*early, kEvery - std::chrono::minutes(30));  // the two saves were seconds apart
+  EXPECT_EQ(*mirror.TooEarly(older, kEvery), Nanoseconds(0));
+  EXPECT_EQ(*mirror.TooEarly(newer, Nanoseconds(0)), Nanoseconds(0));
+}
+
 TEST_P(AMirror, ThatWasStoppedCountsForNothingAndIsBegunAnew) {
   const std::string first = run.Save(run.Claim(), 10, "", 70 * kMiB);
   std::stop_source stop;
