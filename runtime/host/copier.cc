@@ -157,7 +157,7 @@ void Copier::Reap() {
   if (waitpid(pid_, &status, WNOHANG) == 0) return reap_.Once(kReapInterval);
   pid_ = -1;
   Close();
-  if (!stopped_) Ended(status);
+  stopped_ ? Tell() : Ended(status);
 }
 
 void Copier::Close() {

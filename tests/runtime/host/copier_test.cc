@@ -206,7 +206,9 @@ TEST_F(TheCopier, StopsWhatIsUnderWayInGoodOrderAndBeginsNothingMore) {
   ASSERT_TRUE(has("began"));
   loop_->Run([&] { copier_->Stop(); });
   ASSERT_TRUE(has("stopped"));
+  Await("its end", [](const CopyState& s) { return !s.under_way; });
   Due(200);
+  Await("nothing", [](const CopyState& s) { return !s.under_way; });
   EXPECT_EQ(LastWord(), "/archive/run7 has no copy of step 200 yet. `cairn push /scratch/run7` makes one");
   loop_->Run([&] { copier_.reset(); });
   EXPECT_THAT(Calls(), SizeIs(1));
