@@ -212,6 +212,15 @@ CAIRN_API int cairn_on_copy(cairn_session* session, void (*collect)(void* user),
   });
 }
 
+CAIRN_API int cairn_refuse_copy(cairn_session* session, const char* why) {
+  return Guard([&] {
+    if (why == nullptr) return Report({Code::kInvalid, "cairn_refuse_copy: why is NULL"});
+    cairn::Session* const live = Live(session);
+    if (live != nullptr) live->RefuseCopy(why);
+    return CAIRN_OK + 0;
+  });
+}
+
 CAIRN_API int cairn_update_item(cairn_session* session, int item, int piece, void* data) {
   return Guard([&] {
     cairn::Session* const live = Live(session);

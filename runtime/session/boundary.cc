@@ -158,8 +158,9 @@ void Boundary::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
     const SnapshotStamp stamp{label_, count_.load(), order.mode == agreement::Mode::kFinal};
     const std::shared_ptr<const std::string> metrics = metrics_.bytes();
     lock.unlock();
+    refused_ = OkStatus();
     if (collect_) collect_();
-    status = saver_->Copy(stamp, *metrics);
+    status = refused_.ok() ? saver_->Copy(stamp, *metrics) : refused_;
     const bool leave = status.ok() && saver_->copies_late() && order.mode == agreement::Mode::kRunning;
     if (status.ok() && saver_->copies_late() && !leave) status = saver_->FinishCopy();
     lock.lock();

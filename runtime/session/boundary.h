@@ -48,6 +48,10 @@ class Boundary {
   void SetCount(int64_t count);
   void SetLabel(int64_t label) { label_ = label; }
   void OnCopy(std::function<void()> collect) { collect_ = std::move(collect); }  // see cairn_on_copy
+  // From inside `collect`: fails the snapshot that it is called for.
+  void RefuseCopy(const std::string& why) {
+    refused_ = Status(Code::kUnavailable, "the program could not put its state together: " + why);
+  }
 
   // One more step is done. True: the boundary is one that was agreed on, and Arrive follows.
   bool Pass(int64_t label) {
@@ -107,6 +111,7 @@ class Boundary {
   int64_t label_ = 0;
   bool quiet_ = false;
   std::function<void()> collect_;
+  Status refused_;  // by it; of the thread that calls it
 
   // Shared without a lock.
   std::atomic<int64_t> count_{0};       // of Pass calls, over all lives

@@ -3,7 +3,7 @@
 // on rank 0, what decides for all (Coordinator).
 //
 // Threads.
-//   application   Open, items, SavedBlob, OnCopy, Restore, Step, Fence, Quiet*, Save, Wait, Finalize: one at a time, as cairn.h demands
+//   application   Open, items, SavedBlob, OnCopy, RefuseCopy, Restore, Step, Fence, Quiet*, Save, Wait, Finalize: one at a time, as cairn.h demands
 //   loop          the fabric, signals, the coordinator on rank 0
 // An unarmed Step takes no lock.
 //
@@ -55,6 +55,7 @@ class Session {
     return restore_.SavedBlob(name, member, bytes);
   }
   void OnCopy(std::function<void()> collect) { boundary_.OnCopy(std::move(collect)); }
+  void RefuseCopy(const std::string& why) { boundary_.RefuseCopy(why); }
   bool restore_begun() const { return restore_begun_; }  // what it works on does not change any more
   bool restored() const { return started_; }             // Restore has returned OK
 

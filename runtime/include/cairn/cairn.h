@@ -234,6 +234,10 @@ CAIRN_API int cairn_add_output(cairn_session* session, const char* path);
  * cairn_quiet_begin and cairn_quiet_end, and in cairn_wait, also on a thread of Cairn's. NULL: nobody is called any more. */
 CAIRN_API int cairn_on_copy(cairn_session* session, void (*collect)(void* user), void* user);
 
+/* From inside `collect`: the state could not be put together. This save fails on all members, and stderr says `why`; at the next one `collect` is
+ * called as ever. */
+CAIRN_API int cairn_refuse_copy(cairn_session* session, const char* why);
+
 /* Gives a new address to the piece-th piece (or flat range) of an array (or, with piece 0, to a blob): cheap; call it before each cairn_step where buffers are
  * swapped. NULL: the memory is gone. Until it has an address again saves fail, naming the item, and cairn_finalize makes none. */
 CAIRN_API int cairn_update(cairn_session* session, const char* name, int piece, void* data);
