@@ -14,10 +14,15 @@ static const char* ValueOf(const char* argument, const char* key) {
 
 static int IsAbsolute(const char* path) { return *path == '/'; }
 
-static int IsAbsoluteList(const char* dirs) {
+/* Of what `dirs` takes: absolute directories and s3://BUCKET/PREFIX. */
+static int IsListOfPlaces(const char* dirs) {
   for (const char* p = dirs; p != NULL; p = strchr(p, ':')) {
     if (*p == ':') ++p;
-    if (*p != '/') return 0;
+    if (strncmp(p, "s3://", 5) == 0)
+      p += 5; /* past the colon that is the scheme's */
+    else if (*p != '/')
+      return 0;
+    if (*p == '\0' || *p == ':') return 0;
   }
   return 1;
 }
@@ -41,7 +46,9 @@ static const char* CheckLibdir(const char* value) {
 }
 
 static const char* CheckDirs(const char* value) {
-  return IsAbsoluteList(value) ? NULL : "absolute directories, separated by colons, are needed";
+  return IsListOfPlaces(value)
+             ? NULL
+             : "absolute directories or s3://BUCKET/PREFIX, separated by colons, are needed";
 }
 
 static const char* CheckOnOff(const char* value) {
@@ -118,7 +125,7 @@ static int Holds(const struct scope* scope, const char* partition) {
 /* Where the argument's value is kept, once it was found good. NULL: why not is in site->fault. */
 static const char** Place(struct cairn_site* site, const struct scope* scope, const char* text,
                           const char** value) {
-  const char* why = "no such argument: see docs/reference/plugstack.md";
+  const char* why = "no such argument: see cairn-plugstack(5)";
   for (int id = 0; id < CAIRN_SETTING_COUNT; ++id) {
     const char* key = cairn_settings[id].key;
     struct cairn_value parsed;

@@ -92,6 +92,11 @@ TEST(Site, KnowsTheLocalDirectoriesOfAllPartitions) {
   EXPECT_EQ(cairn_site_next_local(line.operator->(), &at), nullptr);
 }
 
+TEST(Site, TakesBucketsAmongTheDirectories) {
+  for (const char* dirs : {"dirs=s3://lab", "dirs=/scratch:s3://lab/x", "dirs=s3://lab/x:/scratch:s3://b/y"})
+    EXPECT_STREQ(Line({dirs})->fault, "") << dirs;
+}
+
 TEST(Site, NamesAFaultyArgument) {
   for (const char* argument : {"bin=cairn",
                                "libdir=/a:/b",
@@ -99,6 +104,10 @@ TEST(Site, NamesAFaultyArgument) {
                                "dirs=",
                                "dirs=/a:b",
                                "dirs=/a:",
+                               "dirs=s3://",
+                               "dirs=s3:/lab:/a",
+                               "dirs=s3://:/a",
+                               "dirs=/a:gs://lab",
                                "off_file=off",
                                "epilog=yes",
                                "epilog",
