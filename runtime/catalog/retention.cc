@@ -36,23 +36,25 @@ void KeepEvery(const std::vector<Candidate>& newest_first, const KeepRule& rule,
   }
 }
 
-void KeepBest(const std::vector<Candidate>& newest_first, const KeepRule& rule, std::set<Candidate>* keep) {
+}  // namespace
+
+std::vector<const Checkpoint*> ByMetric(const std::vector<const Checkpoint*>& newest_first,
+                                        const KeepRule& rule) {
   std::map<int64_t, std::pair<double, Candidate>> measured;  // by the step of the measurement
   for (Candidate c : newest_first) {
     const auto metric = c->manifest.metrics.find(rule.metric);
     if (metric == c->manifest.metrics.end() || !std::isfinite(metric->second.value)) continue;
     measured[metric->second.step] = {metric->second.value, c};
   }
-  std::vector<std::pair<double, Candidate>> best;
-  for (const auto& [step, one] : measured) best.push_back(one);
-  std::stable_sort(best.begin(), best.end(), [&](const auto& a, const auto& b) {
+  std::vector<std::pair<double, Candidate>> sorted;
+  for (const auto& [step, one] : measured) sorted.push_back(one);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) {
     return rule.highest ? a.first > b.first : a.first < b.first;
   });
-  for (size_t i = 0; i < best.size() && static_cast<int64_t>(i) < rule.number; ++i)
-    keep->insert(best[i].second);
+  std::vector<Candidate> best;
+  for (const auto& [value, c] : sorted) best.push_back(c);
+  return best;
 }
-
-}  // namespace
 
 std::vector<std::string> PlanRetention(const Listing& listing, uint32_t epoch, const std::string& parent,
                                        const KeepRules& rules, const std::set<std::string>& kept) {
@@ -65,11 +67,14 @@ std::vector<std::string> PlanRetention(const Listing& listing, uint32_t epoch, c
   if (const auto finite = std::find_if(good.begin(), good.end(), [](Candidate c) { return AllFinite(*c); });
       finite != good.end())
     keep.insert(*finite);
+  const auto keep_first = [&](const std::vector<Candidate>& of, int64_t count) {
+    for (size_t i = 0; i < of.size() && static_cast<int64_t>(i) < count; ++i) keep.insert(of[i]);
+  };
   for (const KeepRule& rule : rules) {
     if (rule.kind == KeepRule::kLast) {
-      for (size_t i = 0; i < good.size() && static_cast<int64_t>(i) < rule.number; ++i) keep.insert(good[i]);
+      keep_first(good, rule.number);
     } else if (rule.kind == KeepRule::kBest) {
-      KeepBest(good, rule, &keep);
+      keep_first(ByMetric(good, rule), rule.number);
     } else {
       KeepEvery(good, rule, &keep);
     }

@@ -19,12 +19,16 @@
 
 namespace cairn {
 
-// Pure. The checkpoints to prune, oldest first, when the candidates that `rules` name are kept. Of one measurement of a metric `best` keeps
-// the checkpoint next to it alone: later ones with the same value tell nothing new of it. Spared besides: the newest; the newest with
+// Pure. The checkpoints to prune, oldest first, when the candidates that `rules` name are kept. `best` keeps
+// the checkpoint next to a measurement (ByMetric): later ones with the same value tell nothing new of it. Spared besides: the newest; the newest with
 // finite metrics (training may have run off since); `kept` (tagged, pinned, leased); `parent` until this epoch has a checkpoint of its
 // own; orphans, and whatever is marked or cannot be read.
 std::vector<std::string> PlanRetention(const Listing& listing, uint32_t epoch, const std::string& parent,
                                        const KeepRules& rules, const std::set<std::string>& kept);
+
+// Pure. Of the checkpoints that have the metric of a kBest rule, as a finite number, the best first: of each measurement the one next to it.
+std::vector<const Checkpoint*> ByMetric(const std::vector<const Checkpoint*>& newest_first,
+                                        const KeepRule& rule);
 
 // Removes one checkpoint. kFenced when `epoch` is not the newest any more, kBusy when a reader holds a lease on it: it is as it was then.
 Status PruneCheckpoint(const RunDirectory& dir, uint32_t epoch, const std::string& name);

@@ -4,8 +4,10 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "runtime/catalog/marks.h"
+#include "runtime/catalog/retention.h"
 #include "runtime/formats/names.h"
 #include "runtime/io/stores.h"
 
@@ -13,6 +15,8 @@ namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kBest = "best:";
 
 std::string Listed(const std::vector<std::string>& parts) {
   std::string out;
@@ -73,8 +77,32 @@ Result<Checkpoint> OfTag(const RunDirectory& dir, const Listing& listing, const 
     return OfName(dir, listing, it->second, "tag \"" + tag + "\"");
   std::vector<std::string> there;
   for (const auto& [name, checkpoint] : tags) there.push_back(name);
-  return Status(Code::kNotFound, dir.path() + " has no tag \"" + tag + "\"" +
-                                     (there.empty() ? ", and no other" : "; there are " + Listed(there)));
+  return Status(Code::kNotFound,
+                dir.path() + " has no tag \"" + tag + "\"" +
+                    (there.empty() ? " (it has none)" : "; there are " + Listed(there)) +
+                    ". Name a step (`cairn ls` shows them, with their metrics), or set the tag: "
+                    "cairn tag " +
+                    dir.path() + "@STEP " + tag);
+}
+
+// `measure` is what stands after the "best:", as in a rule of --checkpoint-keep.
+Result<Checkpoint> OfBest(const RunDirectory& dir, const Listing& listing, const std::string& measure) {
+  const Result<KeepRules> rules = ParseKeep("", "best=1:" + measure);
+  if (!rules.ok() || rules->size() != 1)
+    return Status(Code::kInvalid, "@best:" + measure + ": name a metric and min or max, as in " + dir.path() +
+                                      "@best:loss:min");
+  const std::vector<Checkpoint> candidates = Candidates(listing);
+  std::vector<const Checkpoint*> newest_first;
+  for (const Checkpoint& c : candidates) newest_first.push_back(&c);
+  const std::vector<const Checkpoint*> best = ByMetric(newest_first, rules->front());
+  if (!best.empty()) return *best.front();
+  std::set<std::string> there;
+  for (const Checkpoint& c : candidates)
+    for (const auto& [metric, measured] : c.manifest.metrics) there.insert(metric);
+  return Status(
+      Code::kNotFound,
+      "no checkpoint of " + dir.path() + " has a finite metric \"" + rules->front().metric + "\"" +
+          (there.empty() ? " or any other" : "; there are " + Listed({there.begin(), there.end()})));
 }
 
 }  // namespace
@@ -94,11 +122,15 @@ Result<Target> ParseTarget(const std::string& text) {
     }
     return Target{path, ""};
   }
-  size_t at = path.rfind('@');
-  if (at != std::string::npos && path.find('/', at) != std::string::npos) at = std::string::npos;
+  size_t at = path.rfind("@" + std::string(kBest));  // a metric's name may have a /
+  if (at == std::string::npos) {
+    at = path.rfind('@');
+    if (at != std::string::npos && path.find('/', at) != std::string::npos) at = std::string::npos;
+  }
   if (at == std::string::npos && !path.empty()) return Target{path, ""};
   if (path.empty() || at == 0 || at + 1 == path.size()) {
-    return Status(Code::kInvalid, "\"" + text + "\": give a directory, DIR@STEP or DIR@TAG");
+    return Status(Code::kInvalid,
+                  "\"" + text + "\": give a directory, DIR@STEP, DIR@TAG or DIR@best:METRIC:min");
   }
   return Target{path.substr(0, at), path.substr(at + 1)};
 }
@@ -135,11 +167,12 @@ Result<Chosen> ChooseCheckpoint(const std::string& text) {
   CAIRN_ASSIGN_OR_RETURN(RunDirectory dir, OpenRun(target.dir));
   CAIRN_ASSIGN_OR_RETURN(Listing listing, ListCheckpoints(dir));
   const std::optional<int64_t> step = ParseStep(target.which);
-  Result<Checkpoint> checkpoint = target.which.empty() ? Newest(dir, listing)
-                                  : step               ? OfStep(dir, listing, *step)
-                                  : names::ParseAttempt(target.which)
-                                      ? OfName(dir, listing, target.which, text)
-                                      : OfTag(dir, listing, target.which);
+  Result<Checkpoint> checkpoint =
+      target.which.empty()                ? Newest(dir, listing)
+      : step                              ? OfStep(dir, listing, *step)
+      : names::ParseAttempt(target.which) ? OfName(dir, listing, target.which, text)
+      : target.which.starts_with(kBest)   ? OfBest(dir, listing, target.which.substr(kBest.size()))
+                                          : OfTag(dir, listing, target.which);
   if (!checkpoint.ok()) return checkpoint.status();
   return Chosen{std::move(dir), std::move(listing), *std::move(checkpoint)};
 }

@@ -2,7 +2,8 @@
 //
 //   DIR             the newest checkpoint that a restart would take
 //   DIR@1200        the one of step 1200: of the run's own line if it has one, else the only orphan
-//   DIR@best        the one with the tag `best`
+//   DIR@epoch-10    the one with the tag `epoch-10`
+//   DIR@best:loss:min  (or :max) of those that a restart would take, the one next to the best value of the metric `loss`
 //   DIR@step-…      by its full name
 //   DIR/step-…      likewise, as a shell completes it
 #ifndef CAIRN_RUNTIME_CATALOG_TARGET_H_

@@ -18,6 +18,7 @@ TEST(ParseTarget, CutsAtTheLastAtSignOfTheLastName) {
   std::filesystem::create_directory(tmp / "run@x");
   EXPECT_EQ(*ParseTarget(tmp / "run@x"), (Target{tmp / "run@x", ""}));
   EXPECT_EQ(*ParseTarget(tmp / "run@x@3"), (Target{tmp / "run@x", "3"}));
+  EXPECT_EQ(*ParseTarget("me@lab/run@best:val/loss:min"), (Target{"me@lab/run", "best:val/loss:min"}));
   EXPECT_EQ(ParseTarget("run@").status().code(), Code::kInvalid);
   EXPECT_EQ(ParseTarget("@3").status().code(), Code::kInvalid);
 }
