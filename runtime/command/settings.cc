@@ -21,6 +21,12 @@ std::string OptionOf(const SettingInfo& info) {
   return argument.front() == '[' ? name + "[=" + argument.substr(1) : name + "=" + argument;
 }
 
+// Of a setting without an option it says which values there are.
+std::string VariableOf(const SettingInfo& info) {
+  std::string name(info.env);
+  return info.option.empty() ? name + "=" + std::string(info.argument) : name;
+}
+
 std::string MarkdownCode(const std::string& text) {
   if (text.empty()) return "";
   std::string escaped;
@@ -34,7 +40,7 @@ void PrintMarkdown() {
   for (int i = 0; i < kSettingCount; ++i) {
     const SettingInfo& info = GetSettingInfo(static_cast<SettingId>(i));
     std::printf("| %s | %s | %s | %s | %s |\n", MarkdownCode(OptionOf(info)).c_str(),
-                MarkdownCode(std::string(info.env)).c_str(),
+                MarkdownCode(VariableOf(info)).c_str(),
                 MarkdownCode(info.key.empty() ? "" : std::string(info.key) + "=").c_str(),
                 MarkdownCode(std::string(info.fallback)).c_str(), std::string(info.help).c_str());
   }
@@ -49,7 +55,7 @@ void PrintMan() {
     const SettingInfo& info = GetSettingInfo(static_cast<SettingId>(i));
     const std::string option = OptionOf(info), fallback(info.fallback);
     std::printf(".TP\n%s%s\n%s%s\n", option.empty() ? "" : (bold(option) + ", ").c_str(),
-                bold(std::string(info.env)).c_str(), std::string(info.help).c_str(),
+                bold(VariableOf(info)).c_str(), std::string(info.help).c_str(),
                 fallback.empty() || fallback == "auto" ? "" : ("; default: " + fallback).c_str());
   }
 }
@@ -58,7 +64,7 @@ void PrintText() {
   Table table({{"OPTION"}, {"ENVIRONMENT"}, {"DEFAULT"}, {"MEANING"}});
   for (int i = 0; i < kSettingCount; ++i) {
     const SettingInfo& info = GetSettingInfo(static_cast<SettingId>(i));
-    table.AddRow({OptionOf(info), std::string(info.env), std::string(info.fallback), std::string(info.help)});
+    table.AddRow({OptionOf(info), VariableOf(info), std::string(info.fallback), std::string(info.help)});
   }
   std::printf("%s", table.ToString().c_str());
 }

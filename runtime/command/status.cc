@@ -74,7 +74,7 @@ std::string Lines(const Json& s, int width) {
                           ", trigger " + last->at("trigger").get<std::string>() + ": " +
                           FormatBytes(last->at("bytes").get<uint64_t>()) + ", stalled " +
                           duration(last->at("stall_ns")) + ", durable after " +
-                          duration(last->at("drain_ns")));
+                          duration(last->at("durable_ns")));
   }
   if (const auto failure = s.find("last_failure"); failure != s.end())
     line("failed", failure->get<std::string>());

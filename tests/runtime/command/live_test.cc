@@ -51,7 +51,7 @@ class LiveSession : public ::testing::Test {
 constexpr const char* kStatus =
     R"({"dir":"/scratch/run7","job":"12","step_id":"0","restart":1,"world_size":4,"count":1234,"step_ms":12.5,"restored_step":1000,
         "save":"draining","save_step":1230,"interval":"every 7 m 0 s","fit":"a preemption leaves 1 m 0 s: …","ending":"running","last_failure":"no space",
-        "last_save":{"checkpoint":"step-x","step":1200,"label":120,"trigger":"interval","bytes":38200000000,"stall_ns":20000000,"drain_ns":4100000000}})";
+        "last_save":{"checkpoint":"step-x","step":1200,"label":120,"trigger":"interval","bytes":38200000000,"stall_ns":20000000,"drain_ns":1500000000,"durable_ns":4100000000}})";
 
 TEST_F(LiveSession, StatusIsPrintedForPeople) {
   const Outcome status = Ask({"status", run_.path()}, {{"op", "status"}}, kStatus);
