@@ -86,7 +86,7 @@ static void RunUnprotected(const struct cairn_site* site, const char* format, ..
     return;
   }
   cairn_forget_outer_step();
-  slurm_spank_log("cairn: %s. The step runs UNPROTECTED", text);
+  slurm_spank_log("cairn: NOT PROTECTED: %s", text);
 }
 
 /* --- The host's environment --- */
@@ -290,7 +290,7 @@ static void Receive(const struct cairn_site* site, int fd, pid_t pid) {
       return;
     default:
       kill(pid, SIGKILL); /* it may hang; srun has not reaped it, so the pid is still its own */
-      RunUnprotected(site, "the host process %s is of no use: %s", site->bin, text);
+      RunUnprotected(site, "%s host does not start checkpointing: %s; run `cairn doctor`", site->bin, text);
   }
 }
 

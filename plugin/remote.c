@@ -54,7 +54,8 @@ static int AddPath(spank_t spank, const char* variable, const char* path, enum s
 static void Warn(spank_t spank, const char* node, const char* what, const char* why) {
   int task = 0; /* one word a node is enough */
   if (spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && task != 0) return;
-  slurm_spank_log("cairn: %s: %s %s: its tasks of this step run UNPROTECTED", node, what, why);
+  slurm_spank_log("cairn: NOT PROTECTED: %s: %s %s, so its tasks of this step are not saved", node, what,
+                  why);
 }
 
 /* The hook for unmodified programs comes before a sitecustomize of the site's, which it runs too. */

@@ -27,7 +27,7 @@ void PrintListing(const RunDirectory& dir, const Listing& listing, const Pointer
   if (listing.checkpoints.empty()) return;
   const bool measured = std::any_of(listing.checkpoints.begin(), listing.checkpoints.end(),
                                     [](const Checkpoint& c) { return !c.manifest.metrics.empty(); });
-  std::vector<Column> columns = {{"STEP", true}, {"LABEL", true}, {"EPOCH", true}, {"SAVED"},
+  std::vector<Column> columns = {{"STEP", true}, {"LABEL", true}, {"LIFE", true}, {"SAVED"},
                                  {"TRIGGER"},    {"SIZE", true},  {"RANKS", true}};
   if (measured) columns.push_back({"METRICS"});
   columns.push_back({"FLAGS"});

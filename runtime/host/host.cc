@@ -285,7 +285,8 @@ class Server {
   // The step has ended.
   void Bury() {
     if (!at_work_.empty() && !supervised_)
-      Say("the ranks are gone without a goodbye. To resume, run the same command again with "
+      Say("the ranks ended without cairn_finalize, so the run is not finished. To resume, run the same "
+          "command again with "
           "--checkpoint-dir=" +
           dir_);
     if (copier_ && !copier_->LastWord().empty()) Say(copier_->LastWord());

@@ -76,7 +76,7 @@ Result<std::optional<Bootstrap>> ReadBootstrap(const GetEnv& get, int rank, int 
     if (out.rendezvous.empty() || out.key.empty()) {
       return Status(Code::kInvalid,
                     "SLURM_CAIRN_TOKEN is set but SLURM_CAIRN_RENDEZVOUS or SLURM_CAIRN_KEY is not: the "
-                    "environment was changed on its way");
+                    "environment was changed on its way. Pass all SLURM_CAIRN_* on to the ranks");
     }
   }
   if (out.rank < 0 || out.rank >= out.world_size) {

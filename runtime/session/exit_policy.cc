@@ -159,12 +159,14 @@ ExitPolicy::Action ExitPolicy::OnRequeued(bool requeued) {
 std::string ExitPolicy::WhyNoRequeue() const {
   if (verdict_.cause != Cause::kPreempted && verdict_.cause != Cause::kTimeLimit) return "";
   if (settings_.after == After::kAuto && after_ != After::kRequeue) return "Slurm requeues batch jobs alone";
-  if (after_ != After::kRequeue) return "checkpoint-after is not requeue";
+  if (after_ != After::kRequeue) return "--checkpoint-after is not requeue";
   if (!CanGoOn()) return "the final save is not durable";
   if (!verdict_.may_requeue) return verdict_.why;
-  if (!may_live_again_) return "the limit of lives is reached (checkpoint-max-lives)";
+  if (!may_live_again_)
+    return "--checkpoint-max-lives=" + std::to_string(settings_.max_lives) + " allows no more lives";
   if (!save_.moved_on)
-    return "two lives ended at the step at which they began: a requeue would go on like that";
+    return "this life and the one before made no new step, and another would not either: `cairn why` tells "
+           "how they ended";
   return "";
 }
 

@@ -93,7 +93,7 @@ Opened Keeper::Open() {
       links_.log->Warn("this job was restarted, yet ", dir,
                        " held no run. If an earlier life saved there, stop this job: a mount may be missing");
     }
-    links_.log->Info("protected: ", dir, ", epoch ", life_->epoch(), ", ", boot_.world_size,
+    links_.log->Info("protected: ", dir, ", life ", life_->epoch(), ", ", boot_.world_size,
                      boot_.world_size == 1 ? " rank" : " ranks");
     if (life_->directory().in_bucket()) {
       links_.log->Info(

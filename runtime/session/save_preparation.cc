@@ -96,7 +96,7 @@ Status PrepareSaves(const Bootstrap& boot, const std::vector<Inventory>& invento
   std::vector<int> partners(inventories.size(), -1);
   if (boot.settings.partner) {
     partners = PartnersOf(NodesOf(inventories));
-    if (partners.front() < 0) log.Info("no partner copies: all ranks are on one node");
+    if (partners.front() < 0) log.Info("CAIRN_PARTNER: no copies are kept, since all ranks are on one node");
   }
   for (int rank = 0; rank < boot.world_size; ++rank) {
     Order order{.kind = Order::kPrepare, .run_id = run_id, .partner = partners[static_cast<size_t>(rank)]};
@@ -116,7 +116,9 @@ Status PrepareSaves(const Bootstrap& boot, const std::vector<Inventory>& invento
     if (boot.settings.require) return {outcome.status.code(), why};
     log.Warn(why);
   }
-  if (warned > 1) warning += ". So it is with " + std::to_string(warned - 1) + " more ranks";
+  if (warned > 1)
+    warning +=
+        "; the same holds for " + std::to_string(warned - 1) + (warned == 2 ? " more rank" : " more ranks");
   if (warned > 0) log.Warn(warning);
   return OkStatus();
 }

@@ -50,7 +50,7 @@ Result<std::unique_ptr<HostProcess>> HostProcess::Start(const std::string& progr
   if (status.ok()) return host;
   if (host->pid_ > 0) kill(host->pid_, SIGKILL);  // it may hang
   if (status.code() == Code::kInvalid) return status;
-  return Status(Code::kUnavailable, "the host process " + program + " is of no use: " + status.message());
+  return Status(Code::kUnavailable, program + " host does not start checkpointing: " + status.message());
 }
 
 Status HostProcess::Spawn(const std::string& program, std::vector<std::string> environment) {

@@ -200,7 +200,7 @@ Status Supervisor::StartHost(std::vector<std::string>* environment) {
     const Status& why = host.status();
     if (why.code() == Code::kInvalid || unplugged_->settings.require) return why;
     if (life_ > 0) return why.Annotate("the next life would be unprotected, and begin from the start");
-    Say(why.message() + ". The step runs UNPROTECTED");
+    Say("NOT PROTECTED: " + why.message());
     return OkStatus();
   }
   host_ = *std::move(host);

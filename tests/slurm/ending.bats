@@ -75,7 +75,7 @@ begins() { (($(grep -cs ' start step=' "$T/$1.log") > $2)); }
   echo "cairn run: another life after $(((${EPOCHREALTIME/./} - start) / 1000)) ms" >&3
   wait_for $promptly job_has_ended "$plain"
   grep -q '^cairn: .*rank 0 is gone: .*; this life makes no more saves' "$T/plain.out"
-  grep -q '^cairn: the ranks are gone without a goodbye. To resume, ' "$T/plain.out"
+  grep -q '^cairn: the ranks ended without cairn_finalize, so the run is not finished. To resume, ' "$T/plain.out"
   grep -qP ' start step=[1-9]' "$T/elastic.log"
 }
 

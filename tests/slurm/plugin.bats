@@ -221,7 +221,7 @@ SCRIPT
   as_user touch off
   run -0 --separate-stderr as_user srun --checkpoint bash -c "$show_ours; echo ran"
   [[ $output == ran ]]
-  [[ $stderr == "cairn: turned off by the administrator ($T/off exists). The step runs UNPROTECTED" ]]
+  [[ $stderr == "cairn: NOT PROTECTED: turned off by the administrator ($T/off exists)" ]]
   run -1 as_user srun --checkpoint --checkpoint-require echo ran
   [[ $output == *"turned off by the administrator"* && $output != *ran* ]]
 }
@@ -267,12 +267,12 @@ SCRIPT
   for fault in 'env PATH=/forged' 'nonsense'; do
     answer <<<"env SLURM_CAIRN_X=1"$'\n'"$fault"
     run -0 --separate-stderr as_user srun --checkpoint bash -c "$show_ours; echo ran"
-    [[ $output == ran && ${#stderr_lines[@]} == 1 && $stderr == *"their versions differ. The step runs UNPROTECTED" ]]
+    [[ $output == ran && ${#stderr_lines[@]} == 1 && $stderr == "cairn: NOT PROTECTED: "*"their versions differ; run "* ]]
   done
   as_user touch host/leave
   answer <<<'env SLURM_CAIRN_X=1'
   run -0 --separate-stderr as_user srun --checkpoint bash -c "$show_ours; echo ran"
-  [[ $output == ran && $stderr == *"it ended early. The step runs UNPROTECTED" ]]
+  [[ $output == ran && $stderr == "cairn: NOT PROTECTED: "*"it ended early; run "* ]]
   as_user rm host/cairn
   run -0 --separate-stderr as_user srun --checkpoint bash -c "$show_ours; echo ran"
   [[ $output == ran && ${#stderr_lines[@]} == 1 && $stderr == "cairn: could not start the host process $T/host/cairn: No such file"* ]]
@@ -286,7 +286,7 @@ SCRIPT
   as_user touch host/hang
   local start=$SECONDS
   run -0 --separate-stderr as_user srun --checkpoint echo ran
-  [[ $output == ran && $stderr == *"it did not answer within 10 s. The step runs UNPROTECTED" ]]
+  [[ $output == ran && $stderr == "cairn: NOT PROTECTED: "*"it did not answer within 10 s; run "* ]]
   ((SECONDS - start >= 9 && SECONDS - start <= 30))
   wait_for 60 test ! -e "/proc/$(cat "$T/host/host.pid")"
 }
@@ -308,7 +308,7 @@ SCRIPT
   run -0 as_user srun true
   run -0 --separate-stderr as_user srun --checkpoint bash -c "$show_ours; echo ran"
   [[ $output == ran ]]
-  [[ $stderr == "cairn: plugstack.conf: dris=/scratch: no such argument"*"The step runs UNPROTECTED" ]]
+  [[ $stderr == "cairn: NOT PROTECTED: plugstack.conf: dris=/scratch: no such argument"* ]]
 }
 
 @test "a node without the shim says so once, and runs its tasks unprotected without complaints of the loader" {

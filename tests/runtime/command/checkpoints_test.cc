@@ -51,9 +51,9 @@ TEST(CairnLs, ListsCheckpointsNewestFirstInAnAlignedTable) {
               MatchesRegex(run.path() +
                            ": run \"train\", 2 checkpoints\n"
                            "\n"
-                           "STEP  LABEL  EPOCH  SAVED     TRIGGER     SIZE  RANKS  FLAGS\n"
-                           "1200  12000      1  just now  preempt   9.[0-9] kB      2  newest\n"
-                           " 100   1000      1  just now  interval  9.[0-9] kB      2  tag best, pinned\n"));
+                           "STEP  LABEL  LIFE  SAVED     TRIGGER     SIZE  RANKS  FLAGS\n"
+                           "1200  12000     1  just now  preempt   9.[0-9] kB      2  newest\n"
+                           " 100   1000     1  just now  interval  9.[0-9] kB      2  tag best, pinned\n"));
 }
 
 TEST(CairnLs, PrintsStableJson) {
@@ -214,6 +214,23 @@ TEST(CairnShow, FindsACheckpointByStepTagNameAndFolder) {
   }
 }
 
+TEST(CairnShow, FindsTheBestByAMetric) {
+  SampleRun run;
+  run.Commit(100, "request", {{"val/loss", {0.5, 100}}, {"acc", {0.75, 100}}});
+  const std::string low = run.Commit(200, "request", {{"val/loss", {0.25, 200}}, {"acc", {0.5, 200}}});
+  run.Commit(300, "request", {{"val/loss", {0.25, 200}}, {"acc", {NAN, 300}}});  // not measured again
+  run.Commit(400);
+  EXPECT_EQ(RunCairn({"show", "--json", run.path() + "@best:val/loss:min"}).Json()["name"], low);
+  EXPECT_EQ(RunCairn({"show", "--json", run.path() + "@best:acc:max"}).Json()["step"], 100);
+  EXPECT_EQ(
+      RunCairn({"show", run.path() + "@best:f1:max"}).err,
+      "cairn: no checkpoint of " + run.path() + " has a finite metric \"f1\"; there are acc, val/loss\n");
+  for (const char* measure : {"acc", "acc:most", ":min", "acc:max,last=1"})
+    EXPECT_EQ(RunCairn({"show", run.path() + "@best:" + measure}).err,
+              "cairn: @best:" + std::string(measure) + ": name a metric and min or max, as in " + run.path() +
+                  "@best:loss:min\n");
+}
+
 TEST(CairnShow, AcceptsADirectoryWithAnAtInItsName) {
   SampleRun run;
   run.Commit(100);
@@ -237,7 +254,10 @@ TEST(CairnShow, NamesTheTagsThatThereAre) {
   ASSERT_TRUE(SetTag(run.dir(), "best", run.Commit(100)).ok());
   const Outcome show = RunCairn({"show", run.path() + "@bets"});
   EXPECT_EQ(show.code, 1);
-  EXPECT_EQ(show.err, "cairn: " + run.path() + " has no tag \"bets\"; there are best\n");
+  EXPECT_EQ(show.err, "cairn: " + run.path() +
+                          " has no tag \"bets\"; there are best. Name a step (`cairn ls` shows them, with "
+                          "their metrics), or set the tag: cairn tag " +
+                          run.path() + "@STEP bets\n");
 }
 
 TEST(CairnShow, PrefersTheRunsOwnLineAndAsksWhichOrphanIsMeant) {

@@ -212,7 +212,7 @@ TEST(ExitPolicy, LastLifeIsNotRequeued) {
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(), true);
   EXPECT_EQ(policy.OnFinalSave(kDurable), Action::kAwaitKill);
-  EXPECT_NE(policy.WhyNoRequeue().find("limit of lives"), std::string::npos);
+  EXPECT_EQ(policy.WhyNoRequeue(), "--checkpoint-max-lives=100 allows no more lives");
 }
 
 TEST(ExitPolicy, TwoLivesWithoutAStepAreNotFollowedByAThird) {

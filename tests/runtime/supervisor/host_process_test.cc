@@ -62,7 +62,7 @@ TEST_F(HostProcessTest, RefusesTheStepWhereItSaysSo) {
 
 TEST_F(HostProcessTest, IsOfNoUseWhenItLeavesOrTalksNonsense) {
   EXPECT_THAT(Why("echo off no port is free >&3; cat <&3", Code::kUnavailable),
-              HasSubstr("is of no use: no port is free"));
+              HasSubstr("host does not start checkpointing: no port is free"));
   EXPECT_THAT(Why("printf 'env SLURM_CAIRN_A=1\n' >&3", Code::kUnavailable), HasSubstr("it ended early"));
   EXPECT_THAT(Why("echo env PATH=/forged >&3; exec sleep 600", Code::kUnavailable),
               HasSubstr("their versions differ"));

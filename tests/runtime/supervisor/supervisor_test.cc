@@ -185,7 +185,8 @@ TEST_F(SuperviseTest, WithoutThePluginObeysCheckpointOff) {
 TEST_F(SuperviseTest, WithoutThePluginRunsUnprotectedWhereTheHostCannotUnlessProtectionIsRequired) {
   Script("host", "echo off no port is free >&3");
   EXPECT_THAT(Run(kTellingSrun, 1, {"srun", "./train"}),
-              HasSubstr("no port is free. The step runs UNPROTECTED"));
+              AllOf(HasSubstr("cairn: NOT PROTECTED: "),
+                    HasSubstr("host does not start checkpointing: no port is free")));
   EXPECT_EQ(Read("lives"), std::string(kShape) + "./train unprotected \n");
   EXPECT_THAT(Run(kTellingSrun, 1, {"srun", "--checkpoint-require", "./train"}),
               HasSubstr("no port is free"));
