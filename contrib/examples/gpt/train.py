@@ -61,7 +61,7 @@ scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1000)
 
 sampler = cairn.torch.ElasticSampler(len(pieces), BATCH, seed=1)  # 1: one order of the data, and one global batch, on any number of ranks
 loader = torch.utils.data.DataLoader(pieces, batch_sampler=sampler)
-run = cairn.torch.attach(model, optimizer, scheduler, loader=loader)  # 2: restores what there is
+run = cairn.torch.attach(model, optimizer, scheduler=scheduler, loader=loader)  # 2: restores what there is
 if rank == 0:
     print(f"{size} ranks begin after step {run.steps_done}", flush=True)
 total = torch.zeros(())

@@ -16,10 +16,10 @@ ranks it gets next. Started without, every call is a cheap no-op: no second code
 (libcairn.so) is found by way of srun's environment.
 """
 from cairn.checkpoint import Checkpoint, SavedArray
-from cairn.errors import Busy, Damage, Error, Invalid, Mismatch, PeerGone, Timeout
+from cairn.errors import Busy, Damage, Error, Invalid, IOFailure, Mismatch, OutOfMemory, PeerGone, Timeout
 from cairn.memory import Piece
 from cairn.session import Blob, Policy, Report, Session, Table
 
-__all__ = ["Blob", "Busy", "Checkpoint", "Damage", "Error", "Invalid", "Mismatch", "PeerGone", "Piece", "Policy", "Report", "SavedArray", "Session",
-           "Table", "Timeout"]
+__all__ = ["Blob", "Busy", "Checkpoint", "Damage", "Error", "IOFailure", "Invalid", "Mismatch", "OutOfMemory", "PeerGone", "Piece", "Policy",
+           "Report", "SavedArray", "Session", "Table", "Timeout"]
 __version__ = "0.1.0"

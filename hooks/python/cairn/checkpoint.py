@@ -2,9 +2,12 @@
 import ctypes
 import dataclasses
 import os
-from typing import Dict, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Dict, Optional, Sequence, Tuple, Union
 
-from cairn import library, memory
+from cairn import errors, library, memory
+
+if TYPE_CHECKING:
+    import numpy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Checkpoint:
 
     directory  or a state of others, which has no checksums, and step, label and world_size of 0: a folder of torch.distributed.checkpoint, a
                safetensors file or a folder of such (Hugging Face)
-    which      None: the newest that a restart would take; a step, or a tag
+    which      None: the newest that a restart would take; a step, a tag, or "best:METRIC:min" (or :max)
     Has `path` (of its folder), `step`, `label`, `world_size`, and `arrays` by name. One thread at a time. Not pruned while it is open and read from.
     Raises `cairn.Error` naming what there is where there is no such checkpoint, and ImportError where no libcairn.so can be found.
     """
@@ -49,7 +52,21 @@ class Checkpoint:
     def read(self, name: str, address: int, size: int, offset: Optional[Sequence[int]] = None, extent: Optional[Sequence[int]] = None) -> None:
         """Fills `size` bytes at `address` with an array, or a box of it, dense in the array's order. Raises `cairn.Damage` for what is not as it was."""
         box = (None, None) if offset is None else (memory.padded(offset, library.Dims), memory.padded(extent, library.Dims))
-        self._check(self._library.cairn_checkpoint_read(self._handle, self.arrays[name].index, *box, address, size))
+        self._check(self._library.cairn_checkpoint_read(self._handle, self._saved(name).index, *box, address, size))
+
+    def array(self, name: str, offset: Optional[Sequence[int]] = None, extent: Optional[Sequence[int]] = None) -> "numpy.ndarray":
+        """An array, or a box of it, as one of NumPy, which must be there. What NumPy has no dtype for comes as its bits: BF16 as uint16, F8 as uint8."""
+        import numpy
+
+        saved = self._saved(name)
+        array = numpy.empty(saved.shape if extent is None else tuple(extent), memory.NUMPY[saved.dtype], "F" if saved.fortran else "C")
+        self.read(name, array.ctypes.data, array.nbytes, offset, extent)
+        return array
+
+    def _saved(self, name: str) -> SavedArray:
+        if name not in self.arrays:
+            raise errors.of(errors.INVALID, f'{self.path} has no array "{name}"; it has {", ".join(self.arrays) or "none"}')
+        return self.arrays[name]
 
     def blob(self, name: str, member: int = 0) -> Optional[bytes]:
         """What a member of the life that saved had in a blob; None where it had nothing, or there is no blob of this name."""

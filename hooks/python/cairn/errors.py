@@ -19,6 +19,10 @@ class Busy(Error):
     """The directory belongs to another live job or step."""
 
 
+class IOFailure(Error):
+    """Reading or writing failed: a disk that is full, a mount that is away. What is there is not damaged by it."""
+
+
 class Damage(Error):
     """No checkpoint without damage is left."""
 
@@ -28,13 +32,20 @@ class Timeout(Error):
 
 
 class PeerGone(Error):
-    """A member has gone, or a driver or library that is needed is not there."""
+    """A rank has gone, or a driver or library that is needed is not there."""
 
 
-_KINDS = {-1: Invalid, -2: Mismatch, -3: Busy, -5: Damage, -6: Timeout, -7: PeerGone, -8: MemoryError, -9: Invalid}
+class OutOfMemory(Error, MemoryError):
+    """Memory could not be had."""
 
 
-def of(code: int, text: str) -> Exception:
+_KINDS = {-1: Invalid, -2: Mismatch, -3: Busy, -4: IOFailure, -5: Damage, -6: Timeout, -7: PeerGone, -8: OutOfMemory, -9: Invalid}
+
+
+INVALID = -1
+
+
+def of(code: int, text: str) -> Error:
     """The exception for a code of cairn.h."""
     error = _KINDS.get(code, Error)(text)
     error.code = code

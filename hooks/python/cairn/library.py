@@ -93,6 +93,8 @@ _FUNCTIONS = {
     "cairn_add_output": (c_int, [c_void_p, c_char_p]),
     "cairn_saved_blob": (c_int, [c_void_p, c_char_p, c_int, POINTER(c_void_p), POINTER(c_size_t)]),
     "cairn_on_copy": (c_int, [c_void_p, Collect, c_void_p]),
+    "cairn_refuse_copy": (c_int, [c_void_p, c_char_p]),
+    "cairn_update": (c_int, [c_void_p, c_char_p, c_int, c_void_p]),
     "cairn_update_item": (c_int, [c_void_p, c_int, c_int, c_void_p]),
     "cairn_set_load": (c_int, [c_void_p, POINTER(LoadOptions)]),
     "cairn_restored_difference": (c_int, [c_void_p, c_int, POINTER(DifferenceStruct)]),
@@ -145,7 +147,7 @@ def needed() -> ctypes.CDLL:
     """The same where there is nothing to do without."""
     library = load()
     if library is None:
-        raise ImportError("libcairn.so is nowhere to be found: name it in CAIRN_LIBRARY")
+        raise ImportError("libcairn.so is nowhere to be found: name it in CAIRN_LIBRARY (for example CAIRN_LIBRARY=/opt/cairn/lib/libcairn.so)")
     return library
 
 

@@ -53,7 +53,7 @@ class Callback(lightning.pytorch.Callback):
     def _attach(self, trainer) -> "_Loops":
         optimizers = trainer.optimizers[0] if len(trainer.optimizers) == 1 else trainer.optimizers
         loops = _Loops(trainer)
-        self.run = trainers.attach(trainer.model, optimizers, [config.scheduler for config in trainer.lr_scheduler_configs],
+        self.run = trainers.attach(trainer.model, optimizers, scheduler=[config.scheduler for config in trainer.lr_scheduler_configs],
                                    scaler=getattr(trainer.precision_plugin, "scaler", None),
                                    **{**self._options, "extra": {**self._options.get("extra", {}), "loops": loops}})
         if loops.restored and trainer.ckpt_path and trainer.is_global_zero:

@@ -32,32 +32,33 @@ def on_cuda(value: Any) -> bool:
     return not hasattr(value, "__array_interface__") and hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] in _CUDA
 
 
-def describe(value: Any) -> Tuple[str, Tuple[int, ...], Optional[Tuple[int, ...]], int]:
+def describe(name: str, value: Any) -> Tuple[str, Tuple[int, ...], Optional[Tuple[int, ...]], int]:
     """(dtype, shape, strides in elements or None, address) of a NumPy array, or of anything that speaks DLPack in the memory
-    of the CPU or of a CUDA device."""
+    of the CPU or of a CUDA device. `name` is for what is raised."""
     interface = getattr(value, "__array_interface__", None)
     if interface is not None:
-        return _describe_numpy(interface)
+        return _describe_numpy(name, interface)
     if hasattr(value, "__dlpack__"):
-        return _describe_dlpack(value)
-    raise TypeError(f"{type(value).__name__} is neither a NumPy array nor a DLPack tensor: give its address in a cairn.Piece")
+        return _describe_dlpack(name, value)
+    raise TypeError(f'array "{name}": {type(value).__name__} is neither a NumPy array nor a DLPack tensor: give its address by add_array')
 
 
 _NUMPY = {"b1": "BOOL", "u1": "U8", "i1": "I8", "i2": "I16", "u2": "U16", "f2": "F16", "i4": "I32", "u4": "U32", "f4": "F32", "f8": "F64",
           "i8": "I64", "u8": "U64", "c8": "C64"}
+NUMPY = {**{name: kind for kind, name in _NUMPY.items()}, "BF16": "u2", "F8_E5M2": "u1", "F8_E4M3": "u1"}
 
 
-def _describe_numpy(interface):
+def _describe_numpy(name, interface):
     kind, item = interface["typestr"][1:], int(interface["typestr"][2:])
     if interface["typestr"][0] == ">" or kind not in _NUMPY:
-        raise TypeError(f"Cairn has no dtype for NumPy's {interface['typestr']}")
+        raise TypeError(f"array \"{name}\": NumPy's {interface['typestr']} cannot be saved; convert it, to one of {', '.join(sorted(_NUMPY))}")
     address, read_only = interface["data"]
     if read_only:
-        raise ValueError("the array is read-only: a restore could not fill it")
+        raise ValueError(f'array "{name}" is read-only: a restore could not fill it')
     strides = interface.get("strides")
     if strides is not None:
         if any(stride % item for stride in strides):
-            raise ValueError("the array's strides are no multiples of its element's size")
+            raise ValueError(f'array "{name}": its strides are no multiples of its element\'s size')
         strides = tuple(stride // item for stride in strides)
     return _NUMPY[kind], tuple(interface["shape"]), strides, address
 
@@ -83,14 +84,14 @@ _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
-def _describe_dlpack(value):
+def _describe_dlpack(name, value):
     if value.__dlpack_device__()[0] not in _CPU + _CUDA:
-        raise TypeError("the tensor lies neither in the memory of the CPU nor in that of a CUDA device")
+        raise TypeError(f'array "{name}" lies neither in the memory of the CPU nor in that of a CUDA device')
     capsule = value.__dlpack__(stream=-1) if on_cuda(value) else value.__dlpack__()  # -1: nobody waits for anybody
     tensor = _Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     key = (tensor.dtype.code, tensor.dtype.bits)
     if tensor.dtype.lanes != 1 or key not in _DLPACK:
-        raise TypeError(f"Cairn has no dtype for DLPack's code {key[0]} with {key[1]} bits")
+        raise TypeError(f'array "{name}": DLPack\'s code {key[0]} with {key[1]} bits cannot be saved; convert it')
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
     return _DLPACK[key], shape, strides, (tensor.data or 0) + tensor.byte_offset

@@ -61,7 +61,8 @@ class Report:
 
 
 class Session:
-    """Opens the session; collective over the ranks.
+    """Opens the session; collective over the ranks. ``with cairn.Session() as session:`` finalizes it at the end of the block, and leaves it as it is when
+    an exception passes: the run can be resumed then.
 
     rank, world_size   None: as Slurm gave them
     Raises `cairn.Busy` when the directory belongs to another live job or step.
@@ -73,7 +74,7 @@ class Session:
         self._handle = ctypes.c_void_p()
         self._kept: List[Any] = []  # memory and callbacks that the library knows by address
         self._items: List[str] = []  # names
-        self._blobs = {}
+        self._world_size_saved = 0
         if self._library is None:
             return
         options = library.OpenOptions(ctypes.sizeof(library.OpenOptions), name.encode(), -1 if rank is None else rank, world_size or 0)
@@ -98,7 +99,7 @@ class Session:
         fence   as in `add_array`
         Returns the item's number, for `update`.
         """
-        dtype, extent, stride, address = memory.describe(value)
+        dtype, extent, stride, address = memory.describe(name, value)
         piece = memory.Piece(tuple(offset or (0,) * len(extent)), extent, address, stride)
         self._kept.append(value)
         return self.add_array(name, dtype, extent if shape is None else shape, [piece], cuda=memory.on_cuda(value), fence=fence)
@@ -140,9 +141,9 @@ class Session:
         return table
 
     def add_blob(self, name: str, capacity: int, policy: Policy) -> "Blob":
-        """Adds bytes of this rank's own, at most `capacity` (64 KiB), whose number may change."""
-        blob = Blob(capacity)
-        self._blobs[name] = blob
+        """Adds bytes of this rank's own, at most `capacity` (64 KiB, of Policy.MERGE 1 MiB), whose number may change."""
+        blob = Blob(name, capacity)
+        self._kept.append(blob)
         self._added(name, lambda: self._library.cairn_add_sized_blob(self._handle, name.encode(), blob.buffer, capacity,
                                                                      ctypes.byref(blob.size), int(policy)))
         return blob
@@ -161,14 +162,27 @@ class Session:
         self._items.append(name)
         return len(self._items) - 1
 
-    def update(self, item: int, piece: int, data: int) -> None:
-        """Gives a piece another address. Allowed at any time, most of all in the callback of `on_copy`."""
-        if self._handle:
+    def update(self, item: Union[int, str], piece: int, data: int) -> None:
+        """Gives a piece another address. Allowed at any time, most of all in the callback of `on_copy`.
+
+        item  its name, or the number that `add` and `add_array` return
+        """
+        if self._handle and isinstance(item, str):
+            self._check(self._library.cairn_update(self._handle, item.encode(), piece, data))
+        elif self._handle:
             self._check(self._library.cairn_update_item(self._handle, item, piece, data))
 
     def on_copy(self, collect: Callable[[], None]) -> None:
-        """Has `collect` called right before this rank's state is copied. An exception in it is printed, and the save goes on with what is there."""
-        callback = library.Collect(lambda _: collect())
+        """Has `collect` called right before this rank's state is copied. An exception in it is printed, and that save fails."""
+
+        def called(_):
+            try:
+                collect()
+            except BaseException as error:  # nothing may pass through the C code that calls
+                traceback.print_exc(file=sys.stderr)
+                self._library.cairn_refuse_copy(self._handle, f"{type(error).__name__}: {error}".encode())
+
+        callback = library.Collect(called)
         self._kept.append(callback)
         if self._handle:
             self._check(self._library.cairn_on_copy(self._handle, callback, None))
@@ -190,6 +204,7 @@ class Session:
         self._set_load(match, dict(rename or {}), list(only))
         report = library.ReportStruct(ctypes.sizeof(library.ReportStruct))
         self._check(self._library.cairn_restore(self._handle, report))
+        self._world_size_saved = report.world_size_saved
         allowed = ",".join(name for name, bit in _ALLOWED.items() if report.match & bit) or "strict"
         return Report(bool(report.restored), report.step, report.label, report.world_size_saved, bool(report.finished),
                       (report.run_id or b"").decode(), allowed,
@@ -219,10 +234,10 @@ class Session:
         return {"loaded": tuple(name for name in self._items if name not in kept), "renamed": renamed,
                 **{kind: tuple(names) for kind, names in found.items()}}
 
-    def saved_blobs(self, name: str, world_size_saved: int) -> List[bytes]:
+    def saved_blobs(self, name: str) -> List[bytes]:
         """After `restore`: what each rank of the life that saved had in a blob of Policy.MERGE."""
         out = []
-        for member in range(world_size_saved if self._handle else 0):
+        for member in range(self._world_size_saved if self._handle else 0):
             data, size = ctypes.c_void_p(), ctypes.c_size_t()
             self._check(self._library.cairn_saved_blob(self._handle, name.encode(), member, ctypes.byref(data), ctypes.byref(size)))
             out.append(ctypes.string_at(data, size.value) if size.value else b"")
@@ -282,6 +297,13 @@ class Session:
             self._check(self._library.cairn_finalize(ctypes.byref(self._handle)))
             self._kept.clear()
 
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, kind, *_) -> None:
+        if kind is None:
+            self.finalize()
+
 
 class Table:
     """Rows that are saved with the state.
@@ -326,7 +348,8 @@ class Table:
 class Blob:
     """Bytes that are saved with the state. What was restored is in `value` after `Session.restore`."""
 
-    def __init__(self, capacity: int):
+    def __init__(self, name: str, capacity: int):
+        self.name = name
         self.capacity = capacity
         self.buffer = ctypes.create_string_buffer(capacity)
         self.size = ctypes.c_size_t(0)
@@ -338,6 +361,6 @@ class Blob:
     @value.setter
     def value(self, data: bytes) -> None:
         if len(data) > self.capacity:
-            raise errors.Invalid(f"{len(data)} bytes do not fit a blob of {self.capacity}")
+            raise errors.Invalid(f'blob "{self.name}": {len(data)} bytes, and at most {self.capacity} fit')
         ctypes.memmove(self.buffer, data, len(data))
         self.size.value = len(data)

@@ -39,7 +39,7 @@ class _Callback(transformers.TrainerCallback):
         self._progress = _Progress(trainer)
         optimizer = getattr(trainer.optimizer, "optimizer", trainer.optimizer)  # inside of accelerate's
         extra = {**self._options.get("extra", {}), "trainer": self._progress}
-        self._run = trainers.attach(trainer.model_wrapped, optimizer, trainer.lr_scheduler, scaler=trainer.accelerator.scaler,
+        self._run = trainers.attach(trainer.model_wrapped, optimizer, scheduler=trainer.lr_scheduler, scaler=trainer.accelerator.scaler,
                                     **{**self._options, "extra": extra})
         evaluation_loop = trainer.evaluation_loop
 

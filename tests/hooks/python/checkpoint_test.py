@@ -8,6 +8,11 @@ from lives import HERE, ROOT, Lives, main
 sys.path.insert(0, str(ROOT / "hooks/python"))
 import cairn  # noqa: E402
 
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
 FORTRAN = """
 import cairn, ctypes
 memory = (ctypes.c_double * 6)(*range(6))  # element (i, j) of a 2×3 matrix by columns is i + 2j
@@ -39,6 +44,12 @@ class CheckpointTest(Lives):
             self.assertEqual(checkpoint.arrays["u"], cairn.SavedArray(checkpoint.arrays["u"].index, "u", "F64", (12, 5), False))
             self.assertEqual(self.read(checkpoint, "u", 60), expected)
             self.assertEqual(self.read(checkpoint, "u", 6, (3, 1), (2, 3)), expected[16:19] + expected[21:24])  # of two ranks
+            with self.assertRaisesRegex(cairn.Invalid, 'has no array "v"; it has u'):
+                self.read(checkpoint, "v", 60)
+            if numpy:
+                whole = numpy.array(expected).reshape(12, 5)
+                numpy.testing.assert_array_equal(checkpoint.array("u"), whole)
+                numpy.testing.assert_array_equal(checkpoint.array("u", (3, 1), (2, 3)), whole[3:5, 1:4])
             for box, why in ((((11, 0), (2, 5)), "does not lie inside"), (((0, 0), (1, 5)), "has 40 bytes, the memory 480")):
                 with self.assertRaisesRegex(cairn.Invalid, why):
                     self.read(checkpoint, "u", 60, *box)
@@ -60,6 +71,8 @@ class CheckpointTest(Lives):
             self.assertEqual((checkpoint.arrays["f"].shape, checkpoint.arrays["f"].fortran), ((2, 3), True))
             self.assertEqual(self.read(checkpoint, "f", 6), [0, 1, 2, 3, 4, 5])
             self.assertEqual(self.read(checkpoint, "f", 2, (1, 1), (1, 2)), [3, 5])
+            if numpy:
+                self.assertEqual(checkpoint.array("f").tolist(), [[0, 2, 4], [1, 3, 5]])
 
 
 main()

@@ -39,7 +39,7 @@ session.on_copy(collect)
 report = session.restore()
 print("resumed", report.step, flush=True)
 print("run", report.run_id, flush=True)
-print("notes", *(note.decode() for note in session.saved_blobs("notes", report.world_size_saved)), flush=True)
+print("notes", *(note.decode() for note in session.saved_blobs("notes")), flush=True)
 print("own", struct.unpack("q", own.value)[0] if own.value else "none", flush=True)
 for step in range(report.step, 9):
     for i in range(count):

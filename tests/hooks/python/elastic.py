@@ -1,4 +1,10 @@
-"""A rank that goes through 60 samples twice, with an ElasticSampler or (third argument "stateful") torchdata's StatefulDataLoader: prints "step EPOCH NUMBER PIECES SAMPLE …" for each batch."""
+"""A rank that goes through 60 samples twice: prints "step EPOCH NUMBER PIECES SAMPLE …" for each batch.
+
+    elastic.py PORT STOP_AT [LOADER [BATCHES]]
+
+LOADER   elastic: with an ElasticSampler; stateful: torchdata's StatefulDataLoader; plain: one without a place of its own, and in order
+BATCHES  how many of an epoch are trained on; the loop is left by `break` at the next one
+"""
 import os
 import sys
 
@@ -12,14 +18,20 @@ os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": str(rank
 torch.distributed.init_process_group("gloo")
 model = torch.nn.Linear(1, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.25)
-if sys.argv[3:] == ["stateful"]:
+kind = sys.argv[3] if len(sys.argv) > 3 else "elastic"
+batches = int(sys.argv[4]) if len(sys.argv) > 4 else 99
+if kind == "stateful":
     from torchdata.stateful_dataloader import StatefulDataLoader
     loader = StatefulDataLoader(torch.arange(60), batch_size=4, shuffle=True)
+elif kind == "plain":
+    loader = torch.utils.data.DataLoader(torch.arange(60), batch_size=4)
 else:
     loader = torch.utils.data.DataLoader(torch.arange(60), batch_sampler=cairn.torch.ElasticSampler(60, batch_size=4, seed=7))
 run = cairn.torch.attach(model, optimizer, loader=loader)
 for epoch in run.epochs(2):
     for samples in run.batches(loader):
+        if run.steps_done == (epoch + 1) * batches:
+            break
         print("step", epoch, run.steps_done, run.accumulation_steps, *samples.tolist(), flush=True)
         if run.accumulating:
             continue

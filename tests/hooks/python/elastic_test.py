@@ -81,6 +81,19 @@ class ElasticTest(Lives):
         for epoch in used:
             self.assertEqual(sorted(used[epoch]), list(range(60)))
 
+    def test_a_loop_that_is_left_by_break_ends_its_epoch(self):
+        orders = {"plain": [list(range(60))] * 2, "elastic": []}
+        for epoch in range(2):
+            sampler = ElasticSampler(60, 4, seed=7)
+            sampler.set_epoch(epoch)
+            orders["elastic"].append([sample for batch in sampler for sample in batch])
+        for kind, order in orders.items():
+            used = {0: [], 1: []}
+            for stop in (6, 99):  # in the middle of the second epoch's four batches
+                for words in (words for words in self.life(kind, 1, HERE / "elastic.py", free_port(), stop, kind, 4)[0] if words[0] == "step"):
+                    used[int(words[1])] += map(int, words[4:])
+            self.assertEqual(used, {epoch: order[epoch][:16] for epoch in used}, kind)
+
     def test_four_resizes_in_two_epochs_use_each_sample_once_an_epoch(self):
         used = {0: [], 1: []}
         pieces = []

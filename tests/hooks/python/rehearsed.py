@@ -18,7 +18,7 @@ scalers = [torch.amp.GradScaler("cpu", enabled=False), torch.amp.GradScaler("cpu
 if sys.argv[1:] == ["forgetful"]:
     run = cairn.torch.attach(model)
 else:
-    run = cairn.torch.attach({"model": model, "average": average}, optimizer, scheduler, scaler=scalers[1])
+    run = cairn.torch.attach({"model": model, "average": average}, optimizer, scheduler=scheduler, scaler=scalers[1])
 while run.steps_done < 1000:
     x = torch.randn(6, 4)
     loss = (model(x) * model.scale - x.sum(1, keepdim=True)).square().mean() + (average(x).detach() - model(x)).square().mean()

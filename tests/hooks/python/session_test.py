@@ -17,6 +17,40 @@ except ImportError:
     numpy = None
 
 
+FAILS = """
+import cairn, ctypes
+memory = (ctypes.c_double * 6)()
+session = cairn.Session()
+session.add_array("u", "F64", (6,), [cairn.Piece((0,), (6,), ctypes.addressof(memory))])
+def collect():
+    if now == 1:
+        raise ValueError(f"no state at {now}")
+session.on_copy(collect)
+session.restore()
+for now in range(1, 4):
+    session.save()
+    session.step(now)
+    session.wait()
+session.finalize()
+print("finished")
+"""
+
+LEFT = """
+import cairn, ctypes
+memory = (ctypes.c_double * 6)()
+with cairn.Session() as session:
+    session.add_array("u", "F64", (6,), [cairn.Piece((0,), (6,), ctypes.addressof(memory))])
+    report = session.restore()
+    if report.restored:
+        print("resumed", report.step)
+    else:
+        session.save()
+        session.step(1)
+        session.wait()
+        raise ValueError("left")
+"""
+
+
 class SessionTest(Lives):
     def test_resumes_on_any_number_of_ranks_with_what_each_noted(self):
         whole = [float.fromhex(words[1]) for said in self.life("whole", 3, HERE / "counter.py") for words in said if words[0] == "sum"]
@@ -125,6 +159,22 @@ class SessionTest(Lives):
         [later] = self.life("other", 1, HERE / "counter.py", CAIRN_RESUME="never", **origin)  # in a later life of its job
         self.assertIn(["resumed", "0"], later)
 
+    def test_a_save_whose_state_could_not_be_put_together_is_none(self):
+        [said] = self.life("run", 1, "-c", FAILS)
+        self.assertEqual(said, [["finished"]])
+        self.assertIn("ValueError: no state at 1", self.log)
+        self.assertRegex(self.log, r"no save \(request\): rank 0: the program could not put its state together: ValueError: no state at 1\. The job goes on")
+        steps = sorted(json.loads(path.read_text())["step"] for path in (self.folder / "run").glob("step-*/manifest.json"))
+        self.assertEqual(steps, [2, 3])
+
+    def test_a_block_that_an_exception_leaves_can_be_resumed(self):
+        with self.started("run", 1, "-c", LEFT) as step:
+            self.assertTrue(step.join(60), step.log())
+            self.assertEqual(step.ranks[0].returncode, 1)
+        self.assertFalse((self.folder / "run/FINISHED").exists())
+        self.assertEqual(self.life("run", 1, "-c", LEFT), [[["resumed", "1"]]])
+        self.assertTrue((self.folder / "run/FINISHED").exists())
+
     def test_an_output_has_one_owner(self):
         (self.folder / "files").mkdir()
         said, _ = self.life("run", 2, HERE / "outputs.py", self.folder / "files", "--all")
@@ -154,17 +204,17 @@ class SessionTest(Lives):
 class DescribeTest(unittest.TestCase):
     def test_finds_numpy_arrays_dense_and_strided(self):
         whole = numpy.zeros((6, 8), numpy.float32)
-        self.assertEqual(memory.describe(whole), ("F32", (6, 8), None, whole.ctypes.data))
+        self.assertEqual(memory.describe("u", whole), ("F32", (6, 8), None, whole.ctypes.data))
         part = whole[1:5:2, 2:5]
-        self.assertEqual(memory.describe(part), ("F32", (2, 3), (16, 1), whole.ctypes.data + 4 * 10))
+        self.assertEqual(memory.describe("u", part), ("F32", (2, 3), (16, 1), whole.ctypes.data + 4 * 10))
 
     def test_refuses_what_a_restore_could_not_fill(self):
         fixed = numpy.zeros(3)
         fixed.flags.writeable = False
         with self.assertRaisesRegex(ValueError, "read-only"):
-            memory.describe(fixed)
-        with self.assertRaisesRegex(TypeError, "no dtype"):
-            memory.describe(numpy.zeros(3, ">f8"))
+            memory.describe("u", fixed)
+        with self.assertRaisesRegex(TypeError, 'array "u": NumPy\'s >f8 cannot be saved'):
+            memory.describe("u", numpy.zeros(3, ">f8"))
 
     def test_finds_a_dlpack_tensor(self):
         class Tensor:  # has DLPack alone
@@ -178,7 +228,7 @@ class DescribeTest(unittest.TestCase):
                 return self.array.__dlpack_device__()
 
         array = numpy.arange(24, dtype=numpy.int16).reshape(4, 6)[1:, ::2]
-        dtype, shape, stride, address = memory.describe(Tensor(array))
+        dtype, shape, stride, address = memory.describe("u", Tensor(array))
         self.assertEqual((dtype, shape, tuple(stride), address), ("I16", (3, 3), (6, 2), array.ctypes.data))
         self.assertEqual(ctypes.c_int16.from_address(address).value, 6)
 

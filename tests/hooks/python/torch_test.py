@@ -1,4 +1,7 @@
 """Trains, stops after a save, resumes on another number of ranks: the losses must be those of a training that nobody disturbed."""
+import contextlib
+import io
+import os
 import shutil
 import sys
 import unittest
@@ -110,6 +113,24 @@ class Fence(unittest.TestCase):
                 self.assertEqual(said, [])
             self.assertEqual(said, ["fence"])
             run.finalize()
+
+
+class Unprotected(unittest.TestCase):
+    def said(self, **variables):
+        sys.path.insert(0, str(ROOT / "hooks/python"))
+        import cairn.torch
+        import torch
+
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "CAIRN_"))}
+        with mock.patch.dict(os.environ, {**environment, **variables}, clear=True), contextlib.redirect_stderr(io.StringIO()) as said, \
+                cairn.torch.attach(torch.nn.Linear(1, 1), name="unprotected") as run:
+            self.assertFalse(run.protected)
+        return said.getvalue()
+
+    def test_a_job_in_which_nobody_asked_for_saves_is_told_so_once(self):
+        self.assertRegex(self.said(SLURM_JOB_ID="7"), r"\Acairn: not started by srun --checkpoint: nothing is saved[^\n]*\n\Z")
+        for variables in ({}, {"SLURM_JOB_ID": "7", "CAIRN_LOG": "quiet"}, {"SLURM_JOB_ID": "7", "SLURM_PROCID": "1"}):
+            self.assertEqual(self.said(**variables), "", variables)
 
 
 def add(kind, ranks, ranks_later, optimizer):

@@ -156,7 +156,7 @@ def main():
 
     model, optimizer, scheduler = made()
     changes = {"renamed": {"rename": {"hidden.*": "inner.*"}}, "grown": {"match": "allow-missing"}}
-    run = cairn.torch.attach(model, optimizer, scheduler, outputs=[arguments.losses] if arguments.losses else [], **changes.get(arguments.change, {}))
+    run = cairn.torch.attach(model, optimizer, scheduler=scheduler, outputs=[arguments.losses] if arguments.losses else [], **changes.get(arguments.change, {}))
     table = open(arguments.losses, "a" if run.restored else "w", buffering=1) if arguments.losses and rank == 0 else None
     print("resumed", run.steps_done, flush=True)
     print("missing", *run.report.missing, flush=True)

@@ -43,6 +43,18 @@ class WarmTest(Lives):
             self.assertEqual([line for line in words if line[0] == "weight"], [line for line in said[0] if line[0] == "weight"])
         return {line[1]: line[2] for line in said[0] if line[0] == "weight"}
 
+    def test_a_program_saves_when_it_says_so_and_its_best_state_leaves_as_a_plain_file(self):
+        weights = {words[1]: [float.fromhex(word) for word in words[2:]] for words in self.life("run", 1, HERE / "told.py")[0] if words[0] == "weight"}
+        self.assertTrue((self.folder / "run/FINISHED").exists())
+        for step, epoch in (("best:val_loss:min", "1"), ("epoch-0", "0"), ("best:val_loss:max", "0"), (None, "2")):
+            state = cairn.torch.load(self.folder / "run", step=step, only="model.*")
+            self.assertEqual(state["model.weight"].flatten().tolist(), weights[epoch], step)
+        state = cairn.torch.load(self.folder / "run", step="best:val_loss:min", only="model.*")
+        torch.save({name.removeprefix("model."): tensor for name, tensor in state.items()}, self.folder / "model.pt")
+        plain = torch.nn.Linear(2, 1)
+        plain.load_state_dict(torch.load(self.folder / "model.pt"))
+        self.assertEqual(plain.weight.flatten().tolist(), weights["1"])
+
     def test_a_hugging_face_folder_gives_its_bits_to_sharded_ranks_and_to_a_module_on_the_meta_device(self):
         tensors = {name: torch.randn(tensor.shape) if tensor.is_floating_point() else torch.tensor(7) for name, tensor in Net().state_dict().items()}
         expected = {name: digest(tensor) for name, tensor in tensors.items()}

@@ -15,6 +15,11 @@ the calls of SageMaker's model-parallel library. Started without ``srun --checkp
 """
 import importlib
 
+import torch
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
+    raise ImportError(f"cairn.torch needs PyTorch 2.9 or later, and this is {torch.__version__}")
+
 from cairn.torch.load import load
 from cairn.torch.optim_state import optim_state_dict, optim_state_dict_to_load
 from cairn.torch.run import Run, attach

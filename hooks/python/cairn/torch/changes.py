@@ -45,7 +45,8 @@ def compared(report: Report, saved: Set[str], attached: Set[str]) -> Report:
     refused = [f"{key}: attached, not in the checkpoint" for key in missing if "allow-missing" not in report.match]
     refused += [f"{key}: saved, not attached" for key in extra if "allow-extra" not in report.match]
     if refused:
-        raise Mismatch("the checkpoint and the program differ; --checkpoint-match or match= would allow it:\n  " + "\n  ".join(refused))
+        needed = ",".join(mode for mode, names in (("allow-missing", missing), ("allow-extra", extra)) if names)
+        raise Mismatch(f"the checkpoint and the program differ; --checkpoint-match={needed} (or match=) would allow it:\n  " + "\n  ".join(refused))
     return dataclasses.replace(report, missing=report.missing + missing, extra=report.extra + extra)
 
 

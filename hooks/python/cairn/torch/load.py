@@ -21,7 +21,7 @@ def load(directory: Union[str, os.PathLike], step: Union[None, int, str] = None,
     """Reads a checkpoint of the run in `directory`, in any process; or a state of others: a folder of torch.distributed.checkpoint, a safetensors file
     or a folder of such (Hugging Face).
 
-    step    None or "latest": the newest that a restart would take; a step, or a tag
+    step    None: the newest that a restart would take; a step, a tag, or "best:METRIC:min" (or :max)
     only    patterns of names to be loaded: "model.*", "optim.state.*.exp_avg"
     into    a module that is filled in place: its parameters and persistent buffers by the names that `attach` gave them ("model.…"), each rank
             its own part where they are sharded, converted to their dtypes. What lies on the meta device is made on `device` first. A state of
@@ -33,7 +33,7 @@ def load(directory: Union[str, os.PathLike], step: Union[None, int, str] = None,
     or has in another shape; `cairn.Damage` for what is not as it was written.
     """
     patterns = [only] if isinstance(only, str) else list(only)
-    with Checkpoint(directory, None if step == "latest" else step) as checkpoint:
+    with Checkpoint(directory, step) as checkpoint:
         saved = {renamed(rename or {}, name): array for name, array in checkpoint.arrays.items()}
         if len(saved) != len(checkpoint.arrays):
             raise Invalid("rename: two tensors of the checkpoint get one name")

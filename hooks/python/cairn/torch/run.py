@@ -5,7 +5,6 @@ import hashlib
 import os
 import random
 import sys
-import traceback
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
@@ -13,7 +12,7 @@ from torch import nn
 
 from cairn.errors import Invalid, PeerGone
 from cairn.memory import Piece
-from cairn.session import Policy, Report, Session
+from cairn.session import Blob, Policy, Report, Session
 from cairn.torch import codec, rehearsal
 from cairn.torch.boundary import after_steps_of, expect
 from cairn.torch.changes import compared, inside, item_renames, nothing_saved, optimizer_renames, renamed
@@ -33,7 +32,7 @@ _ended: Set[str] = set()  # names of protected runs that this process has finali
 
 
 def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[None, torch.optim.Optimizer, Mapping[str, torch.optim.Optimizer]] = None,
-           scheduler: Any = None, loader: Any = None, scaler: Any = None, extra: Optional[Mapping[str, Any]] = None, *, boundary: str = "loop",
+           *, scheduler: Any = None, loader: Any = None, scaler: Any = None, extra: Optional[Mapping[str, Any]] = None, boundary: str = "loop",
            match: str = "strict", rename: Optional[Mapping[str, str]] = None, outputs: Sequence[Union[str, "os.PathLike[str]"]] = (), name: str = "main") -> "Run":
     """Registers everything that makes up the training's state, restores it if there is something to restore, and returns the handle. Collective.
 
@@ -50,7 +49,7 @@ def attach(model: Union[nn.Module, Mapping[str, nn.Module]], optimizer: Union[No
     rename            by a pattern of parameter names in the checkpoint, the model's: {"encoder.*": "backbone.*"}; a '*' stands for any
                       characters. Their optimizer state goes with them
     outputs           files to which rank 0 only ever appends (a CSV of losses): cut back to where they were at the save, so that no step stands in them
-                      twice. Flush them in every iteration, and open them after this call: open(path, "a" if run.restored else "w")
+                      twice. Flush them in every iteration, and open them after this call: open(path, "a" if run.steps_done else "w")
     name              of the session: one for each attached loop of a program
 
     Random generators of Python, NumPy and PyTorch are saved too; they are each rank's own, and left as they are when the number of ranks changed.
@@ -81,7 +80,8 @@ def _by_name(value, single: str) -> Dict[str, Any]:
 
 
 class Run:
-    """The handle of an attached loop. Made by `attach`.
+    """The handle of an attached loop. Made by `attach`. ``with attach(…) as run:`` finalizes it at the end of the block, and leaves it as it is when an
+    exception passes: the run can be resumed then.
 
     report      how the restore went (`cairn.Report`): what was loaded, renamed, missing, extra, by name
     steps_done  boundaries so far, over all lives
@@ -96,12 +96,14 @@ class Run:
         meet()
         self._session = Session(name, *rank_and_size())
         self._rank = rank_and_size()[0]
+        self._say_if_nobody_asked()
         self._sampler = _elastic(loader)
+        self._given = loader
         self._loader = loader if self._sampler is None and hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict") else None
         self._plain = {**schedulers, **({"scaler": scaler} if scaler is not None else {}), **extra}
         for key, one in self._plain.items():
             if not hasattr(one, "state_dict") or not hasattr(one, "load_state_dict"):
-                raise TypeError(f'"{key}" has no state_dict() and load_state_dict()')
+                raise Invalid(f'"{key}" has no state_dict() and load_state_dict()')
         parts, by_parameter = [], {}
         for key, model in models.items():
             own, names = parts_of(model)
@@ -185,17 +187,20 @@ class Run:
         while self._epoch < count:
             epoch = self._epoch
             yield epoch
-            if self._epoch == epoch:  # the body did not go through `batches`
-                self._epoch += 1
+            if self._epoch == epoch:  # the body has left `batches`, or did not go through it
+                self._end_epoch()
 
     def batches(self, loader: Optional[Iterable] = None) -> Iterator[Any]:
-        """The loader's batches, from where the run stands; asking for the next one is the boundary of the iteration before.
+        """The loader's batches, from where the run stands; asking for the next one is the boundary of the iteration before. Of the training data alone:
+        it counts epochs. Without `loader` of the one that `attach` was given.
 
         In the first pass after a restore, batches that were used before are passed over. With another number of ranks the count is scaled where
         the loader's sampler splits the data over them (DistributedSampler); the order is the same only if it is seeded, as that one's is.
         The loader of `attach` with an `ElasticSampler` goes on at the exact sample; between the batches of one step (`accumulating`) is no boundary.
         """
-        loader = self._loader if loader is None else loader
+        loader = self._given if loader is None else loader
+        if loader is None:
+            raise Invalid("batches: give a loader, here or to attach")
         if self._sampler is not None and _elastic(loader) is self._sampler:
             yield from self._elastic_batches(loader)
             return
@@ -206,23 +211,27 @@ class Run:
         if skip and loader is not self._loader:
             if hasattr(sampler, "num_replicas") and self.report.world_size_saved:
                 skip = skip * self.report.world_size_saved // sampler.num_replicas
-            self._batch = skip
         else:
             skip = 0
+        self._batch = skip
         for i, batch in enumerate(loader):
             if i < skip:
                 continue
             yield from self._offer(batch)
-        self._epoch += 1
-        self._batch = 0
+        self._end_epoch()
 
     def _elastic_batches(self, loader: Iterable) -> Iterator[Any]:
         self._sampler.set_epoch(self._epoch)
         for (self._piece, self._pieces, self._end), batch in zip(self._sampler.schedule(), loader):
             yield from self._offer(batch)
-        self._piece, self._pieces = 0, 1
+        self._end_epoch()
+
+    def _end_epoch(self) -> None:
         self._epoch += 1
-        self._batch = self._sampler.consumed = 0
+        self._batch = self._skip = 0
+        self._piece, self._pieces = 0, 1
+        if self._sampler is not None:
+            self._sampler.consumed = 0
 
     def _offer(self, batch: Any) -> Iterator[Any]:
         self._in_body, self._counted = True, False
@@ -288,6 +297,13 @@ class Run:
         self._session.finalize()
         _attached.pop(self._name, None)
 
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, kind, *_) -> None:
+        if kind is None:
+            self.finalize()
+
     # ---- devices ----
 
     def _fence_before_steps(self) -> Set[int]:
@@ -318,18 +334,22 @@ class Run:
 
     # ---- saving ----
 
+    def _say_if_nobody_asked(self) -> None:
+        """Where somebody did ask and this life runs unprotected all the same, the reason has been said."""
+        asked = self.protected or "SLURM_CAIRN_TOKEN" in os.environ or os.environ.get("CAIRN_CHECKPOINT", "off") not in ("", "off")
+        first = self._rank == 0 or self._rank is None and os.environ.get("SLURM_PROCID", "0") == "0"
+        if first and not asked and "SLURM_JOB_ID" in os.environ and os.environ.get("CAIRN_LOG") != "quiet":
+            print("cairn: not started by srun --checkpoint: nothing is saved (CAIRN_LOG=quiet: not a word of it)", file=sys.stderr, flush=True)
+
     def _collect(self) -> None:
-        try:
-            self._say_what_is_left_out()
-            self._copying = True
-            for item in self._items:
-                item.refresh(self._session)
-            if any(item.shadow is not None for item in self._items):
-                torch.cuda.synchronize()
-            if not self._encoded:
-                self._encode()
-        except Exception:  # nothing may pass through the C code that calls
-            traceback.print_exc(file=sys.stderr)
+        self._say_what_is_left_out()
+        self._copying = True
+        for item in self._items:
+            item.refresh(self._session)
+        if any(item.shadow is not None for item in self._items):
+            torch.cuda.synchronize()
+        if not self._encoded:
+            self._encode()
 
     def _say_what_is_left_out(self) -> None:
         if self._rehearsed and not self.report.restored and self._rank in (None, 0):
@@ -347,11 +367,13 @@ class Run:
         elif not self._apart:
             for one in optimizers.values():
                 one["groups"] = []
-        self._values.value = codec.encode(values, "the state of optimizers, schedulers and extra")
+        _put(self._values, codec.encode(values, "the state of optimizers, schedulers and extra"),
+             "hyperparameters and the state_dict() of schedulers, scaler and extra must fit; what is larger belongs into a model")
         local = {"random": random_state()}
         if self._loader is not None:
             local["loader"] = self._loader.state_dict()
-        self._local.value = codec.encode(local, "the state of generators and loader")
+        _put(self._local, codec.encode(local, "the state of generators and loader"),
+             "generators and the loader's state_dict() must fit; leave loader= out, or give an ElasticSampler")
 
     def _take_back(self) -> None:
         if not self.report.restored:
@@ -366,7 +388,7 @@ class Run:
             for state in self._optimizers:
                 state.discard()
             return
-        saved = [codec.decode(data) for data in self._session.saved_blobs(VALUES, self.report.world_size_saved) if data]
+        saved = [codec.decode(data) for data in self._session.saved_blobs(VALUES) if data]
         first = saved[0] if saved else nothing_saved()
         self.report = compared(self.report, set(first["optimizers"]) | set(first["plain"]),
                                {state.name for state in self._optimizers} | set(self._plain))
@@ -404,6 +426,13 @@ class Run:
         rates = sorted({float(group["lr"]) for state in self._optimizers for group in state.outer.param_groups if "lr" in group})
         print(f"cairn: {now} ranks instead of {before}; {batch}; learning rate {', '.join(f'{rate:g}' for rate in rates) or 'none'}", file=sys.stderr,
               flush=True)
+
+
+def _put(blob: Blob, data: bytes, cure: str) -> None:
+    try:
+        blob.value = data
+    except Invalid as error:
+        raise Invalid(f"{error}: {cure}") from None
 
 
 def _elastic(loader: Any) -> Optional[ElasticSampler]:

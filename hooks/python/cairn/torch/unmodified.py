@@ -104,7 +104,7 @@ class _Search:
         scalers = _alive(torch.amp.GradScaler)
         try:
             with torch.inference_mode(False):  # the first forward may be one of an evaluation
-                run = attach(module, optimizer, schedulers, extra={f"scaler.{i}": one for i, one in enumerate(scalers)},
+                run = attach(module, optimizer, scheduler=schedulers, extra={f"scaler.{i}": one for i, one in enumerate(scalers)},
                              boundary="optimizer")
         except Error:
             raise
