@@ -139,7 +139,7 @@ TEST(CairnLs, ShowsWhatIsKnownOfAnUnreadableManifest) {
   WriteText(run.path() + "/" + name + "/manifest.json", "{}");
   const Outcome ls = RunCairn({"ls", run.path()});
   EXPECT_EQ(ls.code, 0);
-  EXPECT_THAT(ls.out, HasSubstr(" 100      ?      1  ?      ?           ?      ?  damaged\n"));
+  EXPECT_THAT(ls.out, HasSubstr(" 100      ?     1  ?      ?           ?      ?  damaged\n"));
 }
 
 TEST(CairnLs, SaysThatThereIsNoSuchDirectory) {
