@@ -30,14 +30,13 @@ Result<std::string> Pointee(const std::string& path, std::string_view kind) {
   return checkpoint;
 }
 
-// Files of a folder that need not be there, without those that are being written.
+// Files of a folder that need not be there. Those that are being written have names that no mark has.
 Result<std::vector<std::string>> ListMarks(const std::string& folder) {
   auto files = ListDirectory(folder);
   if (!files.ok()) {
     if (files.status().code() == Code::kNotFound) return std::vector<std::string>();
     return files;
   }
-  std::erase_if(*files, [](const std::string& name) { return name.starts_with('.'); });
   return files;
 }
 

@@ -67,8 +67,13 @@ Result<ParsedShard::Entry> ParseEntry(const std::string& name, const Parsed& val
   if (dtype == value.end() || shape == value.end() || offsets == value.end()) {
     return Damage(Quoted(name) + " lacks dtype, shape or data_offsets");
   }
-  const auto parsed = dtype->is_string() ? ParseDType(dtype->get_ref<const std::string&>()) : std::nullopt;
-  if (!parsed) return Damage(Quoted(name) + " has an unknown dtype");
+  if (!dtype->is_string()) return Damage("the dtype of " + Quoted(name) + " is no text");
+  const auto& type = dtype->get_ref<const std::string&>();
+  const auto parsed = ParseDType(type);
+  if (!parsed) {
+    return Damage(Quoted(name) + " is of dtype " + Quoted(type) +
+                  ", which Cairn does not know: convert it to another one first");
+  }
   entry.tensor.dtype = *parsed;
   const auto extent = ToDims(*shape);
   if (!extent) return Damage(Quoted(name) + " has a malformed shape, or more than 8 dimensions");

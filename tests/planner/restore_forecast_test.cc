@@ -58,6 +58,16 @@ TEST(RestoreForecast, CountsWhatARankReadsHandsOnAndGets) {
   EXPECT_THAT(ranks[1].kept_from, ElementsAre(Pair(1, 80)));
 }
 
+// Blocks of 8 elements, read by ranks 0, 1 and 2; rank 1 gets 3 elements of the first and 2 of the last, each in a buffer of its own.
+TEST(RestoreForecast, CountsABufferForEachSideFromWhichARankGetsSomething) {
+  const std::vector<ArraySpec> arrays = {{"a", DType::kF64, false, {24}}};
+  const SavedLayout saved{arrays, {{0, 0, 0, {{0}, {24}}}}};
+  const Layout layout{3, arrays, {{0, 0, 0, {{0}, {5}}}, {0, 1, 0, {{5}, {13}}}, {0, 2, 0, {{18}, {6}}}}};
+  const std::vector<RestoreForecast> ranks = ForecastAll(saved, layout, {192});
+  EXPECT_THAT(ranks[1].kept_from, ElementsAre(Pair(0, 24), Pair(1, 64), Pair(2, 16)));
+  EXPECT_EQ(ranks[1].buffer_bytes, 64U + 24U + 16U);
+}
+
 // Three replicas: the reader of a block sends to the next one, who passes it on.
 TEST(RestoreForecast, CountsWhatIsPassedOn) {
   const std::vector<ArraySpec> arrays = {{"a", DType::kF64, false, {8}}};

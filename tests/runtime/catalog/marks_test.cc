@@ -28,6 +28,16 @@ TEST_P(Marks, NameACheckpointAndCanBeMoved) {
   EXPECT_THAT(*ReadTags(run.dir()), ElementsAre(Pair("v1.0", kA)));
 }
 
+TEST(TagsAndPins, AreNotThereWhileTheyAreBeingWritten) {
+  TestRun run;
+  ASSERT_TRUE(SetTag(run.dir(), "best", kA).ok());
+  ASSERT_TRUE(Pin(run.dir(), kA).ok());
+  std::ofstream(run.Path("tags/.best.0123abcd")) << "{";
+  std::ofstream(run.Path("pins/." + std::string(kB) + ".0123abcd")) << "{";
+  EXPECT_THAT(*ReadTags(run.dir()), ElementsAre(Pair("best", kA)));
+  EXPECT_THAT(*ReadPins(run.dir()), ElementsAre(kA));
+}
+
 TEST_P(Marks, ThatAreNoFileNamesAreRefused) {
   EXPECT_EQ(SetTag(run.dir(), "../RUN", kA).code(), Code::kInvalid);
   EXPECT_EQ(SetTag(run.dir(), "best", "latest").code(), Code::kInvalid);
@@ -49,6 +59,7 @@ TEST(Finished, CountsWhileItsCheckpointIsTheNewest) {
   TestRun run;
   const uint32_t epoch = run.Claim();
   EXPECT_FALSE(*IsFinished(run.dir(), run.List()));
+  run.Save(epoch, 5);
   const std::string last = run.Save(epoch, 10);
   ASSERT_TRUE(WriteFinished(run.dir(), last).ok());
   EXPECT_TRUE(*IsFinished(run.dir(), run.List()));

@@ -91,7 +91,15 @@ TEST(Verify, RefusesChecksumsOfAnotherFile) {
   const std::string a = run.Save(epoch, 10, "", 100), b = run.Save(epoch, 20, "", 101);
   std::filesystem::copy_file(run.Path(a + "/" + names::Sums(1)), run.Path(b + "/" + names::Sums(1)),
                              std::filesystem::copy_options::overwrite_existing);
-  const auto report = VerifyCheckpoint(run.dir(), b);
+  auto report = VerifyCheckpoint(run.dir(), b);
+  ASSERT_EQ(report->faults.size(), 1u);
+  EXPECT_THAT(report->faults[0].reason, HasSubstr("does not match its root in the index"));
+
+  Sums sums =
+      *DecodeSums(*ReadAll(run.Path(a + "/" + names::Sums(1)), 1 << 20));  // of a file as long as it is
+  sums.blocks[0] = Hash128Of("others");
+  ASSERT_TRUE(OverwriteFile(run.Path(a + "/" + names::Sums(1)), EncodeSums(sums)).ok());
+  report = VerifyCheckpoint(run.dir(), a);
   ASSERT_EQ(report->faults.size(), 1u);
   EXPECT_THAT(report->faults[0].reason, HasSubstr("does not match its root in the index"));
 }

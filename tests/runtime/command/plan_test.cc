@@ -55,6 +55,17 @@ TEST(CairnPlan, SaysWhatEachRankReadsAndHandsOn) {
             88 + std::max(first, second) + 24);
 }
 
+TEST(CairnPlan, TakesAsLongAsTheSlowestOfReadingSendingAndReceiving) {
+  SampleRun run;
+  run.Commit(100);
+  const Outcome outcome = RunCairn({"plan", run.path(), "--ranks", "2", "--network-speed", "8", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json plan = outcome.Json();
+  EXPECT_EQ(plan["seconds"], 3.0);
+  EXPECT_EQ(plan["ranks"][0]["seconds"], 3.0);  // sends 24 bytes
+  EXPECT_EQ(plan["ranks"][1]["seconds"], 3.0);  // receives them
+}
+
 TEST(CairnPlan, SpreadsArraysAsTheLayoutFileSays) {
   SampleRun run;
   run.Commit(100);

@@ -98,6 +98,7 @@ MadeRun::MadeRun(std::vector<MadeArray> arrays, int64_t step)
   blobs.items[0].by_rank[0] = std::string("\xff\x80\0A", 4);
   if (files > 1) blobs.items[0].by_rank[1].reset();
   Manifest manifest;
+  manifest.parent = "step-000000000050.e1.0000000a";  // pruned since
   manifest.label = 7;
   manifest.trigger = "request";
   manifest.outputs = {{"/scratch/loss.csv", {1500, Hash128Of(std::string_view("end"))}}};

@@ -179,6 +179,8 @@ TEST(CairnFork, BeginsARunWithoutCopyingAndOutlivesTheOldOne) {
     checkpoint = made["checkpoint"];
     EXPECT_EQ(RunCairn({"show", "--json", run.path()}).Json()["outputs"][0]["path"], "/scratch/loss.csv");
     EXPECT_TRUE(RunCairn({"show", "--json", path}).Json()["outputs"].empty());  // those of the old run
+    EXPECT_EQ(RunCairn({"show", "--json", run.path()}).Json()["parent"], "step-000000000050.e1.0000000a");
+    EXPECT_TRUE(RunCairn({"show", "--json", path}).Json()["parent"].is_null());  // it is the first of its run
     const auto origin = Open(path).info().origin;
     ASSERT_TRUE(origin);
     EXPECT_EQ(*origin, (Origin{"cairn", run.path(), run.dir().info().id, run.checkpoint()}));

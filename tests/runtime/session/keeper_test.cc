@@ -8,6 +8,7 @@
 
 #include "runtime/catalog/marks.h"
 #include "runtime/formats/names.h"
+#include "runtime/io/file.h"
 #include "runtime/session/restore_leader.h"
 #include "tests/runtime/session/one_rank.h"
 #include "tests/support/memory_store.h"
@@ -16,7 +17,9 @@ namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Leaders of lives of one rank, which does at once what it is told.
 class KeeperTest : public ::testing::Test {
@@ -144,6 +147,31 @@ TEST_F(KeeperTest, TheNextLifeGoesOnFromTheNewest) {
   const Order order = Restore(*next);
   EXPECT_TRUE(order.restored);
   EXPECT_EQ(order.step, 20);
+}
+
+// No disk holds what --checkpoint-keep asks for here.
+TEST_F(KeeperTest, SaysBeforeTheFirstSaveAndOnceThatTheDirectoryHasNoRoomForAll) {
+  const auto said = [this] {
+    const Result<std::string> log = ReadAll(tmp_ / "log", 1 << 20);
+    return log.ok() ? *log : "";
+  };
+  {
+    const auto life = Begin("1");
+    life->boot.settings.keep = {{KeepRule::kLast, 1000000000000000}};
+    EXPECT_THAT(said(), Not(HasSubstr("will fail")));
+    Restore(*life);
+    EXPECT_THAT(said(), ContainsRegex(
+                            dir_ + ": (the file system|your quota) has room for .*, and each save needs .*: "
+                                   "number [0-9]+ of the next 1000000000000001 will fail"));
+    const std::string before = said();
+    Save(*life, 10);
+    Save(*life, 20);
+    EXPECT_THAT(said().substr(before.size()), Not(HasSubstr("will fail")));
+  }
+  const auto next = Begin("2");  // has two of them
+  next->boot.settings.keep = {{KeepRule::kLast, 1000000000000000}};
+  Restore(*next);
+  EXPECT_THAT(said(), HasSubstr(" of the next 999999999999999 will fail"));
 }
 
 TEST_F(KeeperTest, ABucketThatCannotBeReachedIsNoneToBeginFrom) {
