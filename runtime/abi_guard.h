@@ -2,12 +2,11 @@
 #ifndef CAIRN_RUNTIME_ABI_GUARD_H_
 #define CAIRN_RUNTIME_ABI_GUARD_H_
 
-#include <exception>
-#include <new>
 #include <string>
 
 #include "planner/base/status.h"
 #include "runtime/include/cairn/cairn.h"
+#include "runtime/thrown.h"
 
 namespace cairn::abi {
 
@@ -62,12 +61,8 @@ template <typename Body>
 int Guard(Body&& body) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    return Report({Code::kOutOfMemory, "out of memory"});
-  } catch (const std::exception& e) {
-    return Report({Code::kInternal, e.what()});
   } catch (...) {
-    return Report({Code::kInternal, "an unknown exception"});
+    return Report(Thrown());
   }
 }
 

@@ -3,18 +3,18 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "runtime/bulk/stream.h"
 #include "runtime/control/handshake.h"
+#include "runtime/io/thread.h"
 
 namespace cairn {
 namespace {
@@ -69,11 +69,11 @@ Result<std::unique_ptr<BulkReceiver>> BulkReceiver::Open(const BulkIdentity& sel
   }
   if (receiver->listeners_.empty()) return tcp.status();
 
-  sigset_t all, before;  // the program's signals are for the program's threads
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  receiver->thread_ = std::thread([raw = receiver.get()] { raw->Main(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  try {
+    receiver->thread_ = StartThread("cairn-bulk", [raw = receiver.get()] { raw->Main(); });
+  } catch (const std::system_error& e) {
+    return Status::FromErrno(e.code().value(), "start the thread cairn-bulk");
+  }
   return receiver;
 }
 
@@ -90,7 +90,6 @@ BulkReceiver::~BulkReceiver() {
 }
 
 void BulkReceiver::Main() {
-  pthread_setname_np(pthread_self(), "cairn-bulk");
   std::vector<pollfd> fds;
   Clock::time_point accept_again{};
   for (;;) {

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -12,6 +13,7 @@ namespace cairn {
 namespace {
 
 constexpr std::chrono::seconds kProofBound{5};
+constexpr std::chrono::milliseconds kHelloBound{500};
 constexpr std::chrono::milliseconds kShortageWait{100};
 constexpr size_t kMaxGuests = 256;
 
@@ -36,14 +38,32 @@ Acceptor::Acceptor(Loop* loop, std::vector<Socket> listeners, HandshakeParty par
 Acceptor::~Acceptor() = default;
 
 void Acceptor::Watch() {
+  watching_ = true;
   for (Door& door : doors_) door.watcher->Watch(true, false);
 }
 
+void Acceptor::Pause() {
+  watching_ = false;
+  for (Door& door : doors_) door.watcher->Watch(false, false);
+}
+
 void Acceptor::Accept(int listener) {
+  if (guests_.size() >= kMaxGuests) {
+    const auto silent = std::find_if(guests_.begin(), guests_.end(), [](const Guest& guest) {
+      return !guest.connection->handshake().challenged();
+    });
+    if (silent == guests_.end()) return Pause();  // until one has proven itself, or is refused
+    const auto age = std::chrono::steady_clock::now() - silent->since;
+    if (age < kHelloBound) {  // its hello may be on the way
+      Pause();
+      return reopen_.Once(std::chrono::ceil<std::chrono::milliseconds>(kHelloBound - age));
+    }
+    Refuse(silent, Refusal::kTooMany, "too many connections prove nothing");
+  }
   Socket socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (socket.fd() < 0) {
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      for (Door& door : doors_) door.watcher->Watch(false, false);
+      Pause();
       reopen_.Once(kShortageWait);
     }
     return;
@@ -53,8 +73,6 @@ void Acceptor::Accept(int listener) {
   const int on = 1;
   setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on,
              sizeof(on));  // fails on a Unix socket, which has no delay
-  if (guests_.size() >= kMaxGuests)
-    Refuse(guests_.begin(), Refusal::kTooMany, "too many connections prove nothing");
 
   const auto guest = guests_.insert(guests_.end(), Guest{});
   ConnectionEvents events;
@@ -69,20 +87,26 @@ void Acceptor::Accept(int listener) {
   };
   guest->connection = std::make_unique<Connection>(loop_, std::move(socket), Connection::Side::kServer,
                                                    Handshake::Server(party_, accepts_), std::move(events));
+  guest->since = std::chrono::steady_clock::now();
   guest->bound = std::make_unique<Timer>(
       loop_, [this, guest] { Refuse(guest, Refusal::kTooSlow, "a connection proved nothing within 5 s"); });
   guest->bound->Once(kProofBound);
 }
 
+void Acceptor::Dismiss(std::list<Guest>::iterator guest) {
+  guests_.erase(guest);
+  if (!watching_) Watch();
+}
+
 void Acceptor::Admit(std::list<Guest>::iterator guest) {
   auto connection = std::move(guest->connection);
-  guests_.erase(guest);
+  Dismiss(guest);
   connection->SetEvents({});
   on_accepted_(std::move(connection));
 }
 
 void Acceptor::Refuse(std::list<Guest>::iterator guest, Refusal kind, const std::string& why) {
-  guests_.erase(guest);
+  Dismiss(guest);
   Count(kind, why);
 }
 

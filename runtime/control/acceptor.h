@@ -1,12 +1,15 @@
 // Acceptor: the door of a listening process. Takes connections, lets them prove who they are, and hands the proven ones on; whoever else
 // knocks changes nothing. Loop thread only.
 //
-// Bounds: a connection has 5 s and some 600 bytes to prove itself; 256 may be at it at once, the oldest gives way to the next one.
+// Bounds: a connection has 5 s and some 600 bytes to prove itself; 256 may be at it at once. Then the oldest that has not even said hello
+// in half a second gives way to the next one; without such a one, as when thousands of ranks start together, the next ones wait in the
+// listener's queue.
 // Refusals are counted by kind, and each kind is reported once.
 #ifndef CAIRN_RUNTIME_CONTROL_ACCEPTOR_H_
 #define CAIRN_RUNTIME_CONTROL_ACCEPTOR_H_
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -38,11 +41,14 @@ class Acceptor {
   struct Guest {
     std::unique_ptr<Connection> connection;
     std::unique_ptr<Timer> bound;
+    std::chrono::steady_clock::time_point since;
   };
 
   void Watch();
+  void Pause();
   void Accept(int listener);
   void Admit(std::list<Guest>::iterator guest);
+  void Dismiss(std::list<Guest>::iterator guest);
   void Refuse(std::list<Guest>::iterator guest, Refusal kind, const std::string& why);
   void Count(Refusal kind, const std::string& why);
 
@@ -53,7 +59,8 @@ class Acceptor {
   const OnRefused on_refused_;
   std::vector<Door> doors_;
   std::list<Guest> guests_;  // oldest first
-  Timer reopen_;             // after a shortage of descriptors
+  Timer reopen_;             // after a pause
+  bool watching_ = true;
   std::array<uint64_t, static_cast<size_t>(Refusal::kTooMany) + 1> refused_{};
 };
 

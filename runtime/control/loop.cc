@@ -1,17 +1,17 @@
 #include "runtime/control/loop.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <uv.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "runtime/io/fork_guard.h"
+#include "runtime/io/thread.h"
 
 namespace cairn {
 
@@ -72,12 +72,15 @@ Result<std::unique_ptr<Loop>> Loop::Start(const std::string& name) {
   }
   impl->EachDescriptor(ForkGuard::Own);
 
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  impl->thread = std::thread([raw] { uv_run(&raw->uv, UV_RUN_DEFAULT); });
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  pthread_setname_np(impl->thread.native_handle(), name.substr(0, 15).c_str());
+  try {
+    impl->thread = StartThread(name, [raw] { uv_run(&raw->uv, UV_RUN_DEFAULT); });
+  } catch (const std::system_error& e) {
+    impl->EachDescriptor(ForkGuard::Disown);
+    uv_close(reinterpret_cast<uv_handle_t*>(&impl->async), nullptr);
+    uv_run(&impl->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&impl->uv);
+    return Status::FromErrno(e.code().value(), "start the thread " + name);
+  }
   impl->id = impl->thread.get_id();
   return std::unique_ptr<Loop>(new Loop(std::move(impl)));
 }

@@ -14,8 +14,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "runtime/io/fork_guard.h"
-
 namespace cairn {
 namespace {
 
@@ -50,15 +48,6 @@ Address TcpAddress(int family, uint16_t port) {
 }
 
 }  // namespace
-
-Socket::Socket(int fd) : fd_(fd) { ForkGuard::Own(fd); }
-
-void Socket::Close() {
-  if (fd_ < 0) return;
-  ForkGuard::Disown(fd_);
-  close(fd_);
-  fd_ = -1;
-}
 
 Result<Address> Address::Parse(std::string_view text) {
   Address a;

@@ -1,4 +1,4 @@
-// Socket and Address: the control plane's stream sockets. Every socket is non-blocking, CLOEXEC and known to ForkGuard.
+// Socket and Address: the control plane's stream sockets. Every socket is non-blocking and CLOEXEC.
 #ifndef CAIRN_RUNTIME_CONTROL_SOCKET_H_
 #define CAIRN_RUNTIME_CONTROL_SOCKET_H_
 
@@ -7,31 +7,22 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "planner/base/status.h"
+#include "runtime/io/fd.h"
 
 namespace cairn {
 
-// Move-only owner of a descriptor.
 class Socket {
  public:
   Socket() = default;
-  explicit Socket(int fd);
-  ~Socket() { Close(); }
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    Close();
-    fd_ = std::exchange(other.fd_, -1);
-    return *this;
-  }
+  explicit Socket(int fd) : fd_(fd) {}
 
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
 
  private:
-  void Close();
-  int fd_ = -1;
+  UniqueFd fd_;
 };
 
 // "10.0.0.7:4711", "[fe80::1]:4711", or "@name": an abstract Unix socket, which leaves nothing behind in the file system.

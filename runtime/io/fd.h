@@ -1,4 +1,4 @@
-// UniqueFd: a move-only owner of a file descriptor.
+// UniqueFd: a move-only owner of a file descriptor, known to ForkGuard: a forked child has it closed.
 //
 // The destructor closes and says nothing. Where close can carry the last error of a write (NFS), call
 // `std::move(fd).Close(path)`.
@@ -15,10 +15,11 @@ namespace cairn {
 class UniqueFd {
  public:
   UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
+  explicit UniqueFd(int fd);
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
+    UniqueFd taken(std::move(other));
+    std::swap(fd_, taken.fd_);
     return *this;
   }
   UniqueFd(const UniqueFd&) = delete;
@@ -27,7 +28,7 @@ class UniqueFd {
 
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
-  int Release() { return std::exchange(fd_, -1); }
+  int Release();  // a forked child keeps it from then on
 
   // Closes and reports; never retried, since the descriptor is gone whatever close says. `path` is for the
   // message.

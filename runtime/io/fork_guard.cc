@@ -34,9 +34,10 @@ void ForkGuard::Own(int fd) {
   owned[static_cast<size_t>(fd / kBits)].fetch_or(uint64_t{1} << (fd % kBits));
 }
 
-void ForkGuard::Disown(int fd) {
-  if (fd < 0 || fd >= kMaxFd) return;
-  owned[static_cast<size_t>(fd / kBits)].fetch_and(~(uint64_t{1} << (fd % kBits)));
+bool ForkGuard::Disown(int fd) {
+  if (fd < 0 || fd >= kMaxFd) return fd >= 0;
+  const uint64_t bit = uint64_t{1} << (fd % kBits);
+  return (owned[static_cast<size_t>(fd / kBits)].fetch_and(~bit) & bit) != 0;
 }
 
 uint64_t ForkGuard::Generation() { return generation.load(std::memory_order_relaxed); }

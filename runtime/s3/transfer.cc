@@ -26,8 +26,7 @@ curl_socket_t OpenSocket(void*, curlsocktype, curl_sockaddr* address) {
 }
 
 int CloseSocket(void*, curl_socket_t fd) {
-  ForkGuard::Disown(fd);
-  return close(fd);
+  return ForkGuard::Disown(fd) ? close(fd) : 0;
 }
 
 size_t OnHeader(char* line, size_t, size_t bytes, void* data) {

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "runtime/session/protocol.h"
+#include "runtime/thrown.h"
 
 namespace cairn {
 
@@ -15,7 +16,8 @@ Boundary::Boundary(const Bootstrap& boot, Log* log, Send send)
     : boot_(boot),
       log_(log),
       send_(std::move(send)),
-      member_({.boundary_wait = boot.settings.boundary_wait}) {}
+      member_({.boundary_wait = boot.settings.boundary_wait}),
+      worker_([log](const Status& thrown) { log->Warn("work on a save has failed: ", thrown.message()); }) {}
 
 void Boundary::Equip(Result<std::unique_ptr<Saver>> saver, std::unique_ptr<PartnerLink> partner) {
   const Lock lock(mutex_);
@@ -228,7 +230,13 @@ void Boundary::Carry(agreement::MemberActions actions, Lock& lock) {
 }
 
 void Boundary::Drain(const agreement::StartDrain& order) {
-  Result<MemberRecord> record = saver_->Drain(order.attempt);
+  const Result<MemberRecord> record = [&]() -> Result<MemberRecord> {
+    try {
+      return saver_->Drain(order.attempt);
+    } catch (...) {
+      return Thrown();
+    }
+  }();
   Lock lock(mutex_);
   SayDrain();
   saver_->DrainEnded();

@@ -77,22 +77,26 @@ Coordinator::Coordinator(const Bootstrap& boot, const std::string& session, Link
                          [this](std::function<void()> then) {
                            OnClerk([this, then = std::move(then)](Keeper&) { OnLoop(then); });
                          }}),
-      keeper_(boot, session, {links_.log, [this](const Identity& holder) {
-                                auto answer = std::make_shared<std::promise<HolderInSlurm>>();
-                                auto future = answer->get_future();
-                                const std::optional<HolderQuery> query =
-                                    QueryAbout(holder, boot_.identity.cluster);
-                                if (!query) return HolderInSlurm::kUnknown;
-                                OnLoop([this, query, answer] {
-                                  host_.AskHolder(*query, [answer](std::optional<HolderReply> reply) {
-                                    const Alive alive = reply ? reply->alive : Alive::kUnknown;
-                                    answer->set_value(alive == Alive::kYes  ? HolderInSlurm::kRunning
-                                                      : alive == Alive::kNo ? HolderInSlurm::kGone
-                                                                            : HolderInSlurm::kUnknown);
-                                  });
-                                });
-                                return future.get();
-                              }}) {}
+      keeper_(boot, session,
+              {links_.log,
+               [this](const Identity& holder) {
+                 auto answer = std::make_shared<std::promise<HolderInSlurm>>();
+                 auto future = answer->get_future();
+                 const std::optional<HolderQuery> query = QueryAbout(holder, boot_.identity.cluster);
+                 if (!query) return HolderInSlurm::kUnknown;
+                 OnLoop([this, query, answer] {
+                   host_.AskHolder(*query, [answer](std::optional<HolderReply> reply) {
+                     const Alive alive = reply ? reply->alive : Alive::kUnknown;
+                     answer->set_value(alive == Alive::kYes  ? HolderInSlurm::kRunning
+                                       : alive == Alive::kNo ? HolderInSlurm::kGone
+                                                             : HolderInSlurm::kUnknown);
+                   });
+                 });
+                 return future.get();
+               }}),
+      clerk_([log = links_.log](const Status& thrown) {
+        log->Warn("work on the directory has failed: ", thrown.message());
+      }) {}
 
 Coordinator::~Coordinator() = default;
 

@@ -1,9 +1,11 @@
 #include "runtime/session/life.h"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "runtime/formats/names.h"
+#include "runtime/io/thread.h"
 
 namespace cairn {
 namespace {
@@ -80,7 +82,13 @@ Result<std::unique_ptr<Life>> Life::Begin(const LifeOptions& options) {
     options.say(name + " was committed while it was taken over: it counts");
   for (const std::string& name : taken.returned)
     options.say(name + " was about to be removed by a life that had been overtaken: it counts");
-  return std::unique_ptr<Life>(new Life(std::move(dir), epoch, std::move(alive), options));
+  std::unique_ptr<Life> life(new Life(std::move(dir), epoch, std::move(alive), options));
+  try {
+    life->pulse_ = StartThread("cairn-pulse", [life = life.get()] { life->KeepBeating(); });
+  } catch (const std::system_error& e) {
+    return Status::FromErrno(e.code().value(), "start the thread cairn-pulse");
+  }
+  return life;
 }
 
 Life::Life(RunDirectory directory, uint32_t epoch, BeatFile alive, const LifeOptions& options)
@@ -88,9 +96,7 @@ Life::Life(RunDirectory directory, uint32_t epoch, BeatFile alive, const LifeOpt
       epoch_(epoch),
       say_(options.say),
       beat_interval_(options.beat_interval),
-      alive_(std::move(alive)) {
-  pulse_.Run([this] { KeepBeating(); });
-}
+      alive_(std::move(alive)) {}
 
 void Life::KeepBeating() {
   bool well = true;
@@ -111,7 +117,7 @@ void Life::StopBeating() {
     ending_ = true;
   }
   changed_.notify_one();
-  pulse_.Join();
+  if (pulse_.joinable()) pulse_.join();
 }
 
 Status Life::End() {

@@ -15,11 +15,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "runtime/catalog/beat.h"
 #include "runtime/catalog/epoch.h"
 #include "runtime/catalog/run_directory.h"
-#include "runtime/session/worker.h"
 
 namespace cairn {
 
@@ -65,7 +65,7 @@ class Life {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;  // guarded by mutex_
-  Worker pulse_;         // runs KeepBeating
+  std::thread pulse_;    // KeepBeating, once it has begun
 };
 
 }  // namespace cairn

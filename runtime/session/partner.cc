@@ -126,14 +126,19 @@ Status SendCopy(BulkSender& sender, int partner, const OutgoingCopy& copy) {
 }  // namespace
 
 PartnerLink::PartnerLink(const BulkIdentity& self, AddressBook* book, int partner, PartnerSlots wards,
-                         std::shared_ptr<Breaker> breaker)
-    : self_(self), book_(book), partner_(partner), breaker_(std::move(breaker)), wards_(std::move(wards)) {}
+                         std::shared_ptr<Breaker> breaker, const std::function<void(const std::string&)>& say)
+    : self_(self),
+      book_(book),
+      partner_(partner),
+      breaker_(std::move(breaker)),
+      wards_(std::move(wards)),
+      worker_([say](const Status& thrown) { say("a copy has failed: " + thrown.message()); }) {}
 
 Result<std::unique_ptr<PartnerLink>> PartnerLink::Make(const BulkIdentity& self, AddressBook* book,
                                                        int partner, PartnerSlots wards,
                                                        const std::function<void(const std::string&)>& say) {
   CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<Breaker> breaker, Breaker::Make());
-  std::unique_ptr<PartnerLink> link(new PartnerLink(self, book, partner, std::move(wards), breaker));
+  std::unique_ptr<PartnerLink> link(new PartnerLink(self, book, partner, std::move(wards), breaker, say));
   BulkEvents events;
   PartnerSlots* const slots = &link->wards_;
   events.place = [slots](int from, const BulkSubject& subject, uint32_t bytes) {

@@ -102,7 +102,7 @@ class PartnerLink {
 
  private:
   PartnerLink(const BulkIdentity& self, AddressBook* book, int partner, PartnerSlots wards,
-              std::shared_ptr<Breaker> breaker);
+              std::shared_ptr<Breaker> breaker, const std::function<void(const std::string&)>& say);
 
   const BulkIdentity self_;
   AddressBook* const book_;

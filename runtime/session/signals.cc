@@ -10,7 +10,6 @@
 #include <string>
 
 #include "runtime/include/cairn/cairn.h"
-#include "runtime/io/fork_guard.h"
 
 namespace cairn {
 namespace {
@@ -38,11 +37,10 @@ Signals::Signals(Loop* loop, Log* log, int extra_signal,
   if (shim_ == nullptr) return;
   event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event_.valid()) {
-    log->Warn("signals are not caught: ", std::strerror(errno));
+    log->Warn("signals are not caught: eventfd: ", std::strerror(errno));
     shim_ = nullptr;
     return;
   }
-  ForkGuard::Own(event_.get());
   watcher_ =
       std::make_unique<FdWatcher>(loop, event_.get(), [this, on_signal = std::move(on_signal)](bool, bool) {
         uint64_t count = 0;
@@ -64,7 +62,6 @@ Signals::Signals(Loop* loop, Log* log, int extra_signal,
 Signals::~Signals() {
   if (shim_ != nullptr) shim_->leave();
   watcher_.reset();
-  if (event_.valid()) ForkGuard::Disown(event_.get());
 }
 
 void Signals::Terminate() {

@@ -4,10 +4,12 @@
 #include <memory>
 
 #include "runtime/io/thread.h"
+#include "runtime/thrown.h"
 
 namespace cairn {
 
-Worker::Worker() : thread_(StartThread("cairn-worker", [this] { Main(); })) {}
+Worker::Worker(std::function<void(const Status& thrown)> broke)
+    : broke_(std::move(broke)), thread_(StartThread("cairn-worker", [this] { Main(); })) {}
 
 bool Worker::IsIdle(std::chrono::milliseconds bound) {
   auto reached = std::make_shared<std::promise<void>>();
@@ -42,7 +44,11 @@ void Worker::Main() {
     auto task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    task();
+    try {
+      task();
+    } catch (...) {
+      broke_(Thrown());
+    }
     lock.lock();
   }
 }

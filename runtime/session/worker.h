@@ -1,4 +1,5 @@
 // Worker: one background thread that runs tasks in order. Drains and commits run here, off the loop and off the program's threads.
+// What a task throws (there is no memory, or no thread to be had) must not end the program: it is told, and the next task runs.
 #ifndef CAIRN_RUNTIME_SESSION_WORKER_H_
 #define CAIRN_RUNTIME_SESSION_WORKER_H_
 
@@ -9,11 +10,13 @@
 #include <mutex>
 #include <thread>
 
+#include "planner/base/status.h"
+
 namespace cairn {
 
 class Worker {
  public:
-  Worker();
+  explicit Worker(std::function<void(const Status& thrown)> broke);  // on the worker's thread
   ~Worker() { Join(); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -28,6 +31,7 @@ class Worker {
  private:
   void Main();
 
+  const std::function<void(const Status& thrown)> broke_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;  // guarded by mutex_

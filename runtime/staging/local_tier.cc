@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "runtime/io/file.h"
-#include "runtime/io/fork_guard.h"
 #include "runtime/io/random.h"
 #include "runtime/staging/memory_room.h"
 #include "runtime/staging/mount_table.h"
@@ -72,7 +71,6 @@ Result<LocalTier> LocalTier::OpenFolder(const LocalTierOptions& options, const s
       tier.folder_, OpenPrivateFolder(parent.get(), name, parent_path + "/" + name, Presence::kMustBeNew));
   tier.path_ = parent_path + "/" + name;
   tier.owner_pid_ = getpid();
-  ForkGuard::Own(tier.folder_.get());  // a child that outlives its rank must not keep the lock
   MarkInUse(tier.folder_.get());
 
   tier.notes_.push_back("local tier: " + tier.path_);
@@ -103,14 +101,8 @@ Result<LocalTier> LocalTier::OpenFolder(const LocalTierOptions& options, const s
 }
 
 LocalTier::~LocalTier() {
-  if (path_.empty()) return;
-  // A forked child that ends must not take the images of its parent along; its descriptor was closed at the fork.
-  if (owner_pid_ != getpid()) {
-    folder_.Release();
-    return;
-  }
-  if (!keep_) static_cast<void>(RemoveTree(path_));
-  ForkGuard::Disown(folder_.get());
+  // A forked child that ends must not take the images of its parent along.
+  if (!path_.empty() && !keep_ && owner_pid_ == getpid()) static_cast<void>(RemoveTree(path_));
 }
 
 LocalTier::LocalTier(LocalTier&& other) noexcept { *this = std::move(other); }

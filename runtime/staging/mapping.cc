@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "runtime/io/thread.h"
+
 namespace cairn {
 namespace {
 
@@ -69,6 +71,8 @@ Result<Mapping> Mapping::Make(int fd, uint64_t bytes, const std::string& name,
     const uint64_t chunk = std::min(kChunkBytes, bytes - done);
     CAIRN_RETURN_IF_ERROR(may_take(chunk));
     if (fd >= 0) {
+      // When a signal comes tmpfs gives back what it has of the chunk: a program with a profiling timer would never get one.
+      const SignalsBlocked undisturbed;
       if (const int error = posix_fallocate(fd, static_cast<off_t>(done), static_cast<off_t>(chunk));
           error != 0) {
         return Status::FromErrno(error, "allocate " + name + " in the local tier, at byte " +

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "runtime/control/socket.h"
+#include "runtime/io/fd.h"
 
 namespace cairn {
 namespace {
@@ -130,6 +132,42 @@ TEST(ForkGuard, LeavesAForkedChildInertAndWithoutOurDescriptors) {
   loop->Run([&] { alive = true; });
   EXPECT_TRUE(alive);
 }
+
+TEST(ForkGuard, ClosesFilesInAForkedChildAndLeavesTheirNumbersToIt) {
+  UniqueFd file(open("/dev/null", O_RDWR | O_CLOEXEC));
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const bool closed = fcntl(file.get(), F_GETFD) < 0;
+    const int its_own = open("/dev/null", O_RDONLY);  // the lowest number that is free
+    const int number = file.get();
+    { const UniqueFd gone(std::move(file)); }
+    _exit(closed && its_own == number && fcntl(its_own, F_GETFD) >= 0 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+  EXPECT_GE(fcntl(file.get(), F_GETFD), 0);
+}
+
+#ifndef CAIRN_SANITIZED  // whose shadow memory is beyond any limit
+TEST(Loop, IsNotStartedWhereNoThreadIsToBeHadAndLeavesTheSignalsAlone) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const rlimit none{1, 1};  // for the thread's stack, too
+    setrlimit(RLIMIT_AS, &none);
+    std::vector<Result<std::unique_ptr<Loop>>>
+        loops;  // the first may get the stacks of threads that have ended
+    do loops.push_back(Loop::Start("test-loop"));
+    while (loops.back().ok() && loops.size() < 100);
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    _exit(!loops.back().ok() && sigismember(&blocked, SIGTERM) == 0 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+}
+#endif
 
 TEST(ForkGuard, MarksEveryDescriptorCloseOnExec) {
   const std::set<int> before = Descriptors();

@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -192,6 +194,22 @@ TEST(Mapping, AsksBeforeEachPieceAndKeepsNothingWhenRefused) {
   const auto mapping = Mapping::Make(-1, (64 << 20) + 5, "image", refuse_second);
   EXPECT_EQ(mapping.status().message(), "no more");
   EXPECT_EQ(asked, (std::vector<uint64_t>{64 << 20, 5}));
+}
+
+TEST(Mapping, IsMadeInAMemoryFileSystemUnderAProfilersTimer) {
+  auto tier = LocalTier::Open(In("/dev/shm"));
+  ASSERT_TRUE(tier.ok()) << tier.status().message();
+  constexpr uint64_t kBytes = 128 << 20;
+  if (tier->FreeBytes() < 2 * kBytes) GTEST_SKIP() << "/dev/shm has no room";
+  struct sigaction before, ours{};
+  ours.sa_handler = [](int) {};
+  sigaction(SIGALRM, &ours, &before);
+  const itimerval each_ms{{0, 1000}, {0, 1000}}, none{};
+  setitimer(ITIMER_REAL, &each_ms, nullptr);
+  const auto mapping = tier->Map("image", kBytes, TakeAll());
+  setitimer(ITIMER_REAL, &none, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+  EXPECT_TRUE(mapping.ok()) << mapping.status().message();
 }
 
 TEST(MountDevice, IsThatOfTheDeepestAndTopmostMount) {
