@@ -21,7 +21,8 @@ using Json = nlohmann::json;
 
 constexpr std::chrono::seconds kSinfoBound{30};
 constexpr int kWaitSeconds = 60;  // for nodes that were idle a moment ago
-constexpr std::chrono::seconds kSrunBound{kWaitSeconds + 120};
+constexpr int kNodeSeconds = 60;  // for what a node looks at; its file systems may hang
+constexpr std::chrono::seconds kSrunBound{kWaitSeconds + kNodeSeconds + 60};
 
 // A fact, and what it means when it is not the same everywhere.
 struct Compared {
@@ -151,7 +152,11 @@ Result<std::vector<NodeAnswer>> AskNodes(const SiteNodes::Group& group, const st
               "--ntasks=" + count, "--ntasks-per-node=1", "--nodelist=" + nodes,
               "--immediate=" + std::to_string(kWaitSeconds), "--time=5", "--job-name=cairn-doctor",
               "--input=none", "--label", "--kill-on-bad-exit=0", "sh", "-c",
-              "echo \"$SLURMD_NODENAME\"; \"$0\" doctor --json \"$1\" 2>&1; exit 0", program, dir},
+              "echo \"$SLURMD_NODENAME\"; timeout " + std::to_string(kNodeSeconds) +
+                  " \"$0\" doctor --json \"$1\" 2>&1; "
+                  "[ $? -ne 124 ] || echo \"no answer within " +
+                  std::to_string(kNodeSeconds) + " s\"; exit 0",
+              program, dir},
              kSrunBound));
   std::vector<NodeAnswer> answers = ParseAnswers(output);
   for (const std::string& node : group.nodes) {

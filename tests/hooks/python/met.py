@@ -2,6 +2,7 @@
 
     python met.py FOLDER    with RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; FOLDER has the command `cairn`
 """
+import datetime
 import os
 import sys
 import tempfile
@@ -9,7 +10,7 @@ import tempfile
 import torch.distributed as dist
 
 import cairn
-from cairn.torch.meeting import meet
+from cairn.torch import meeting
 
 dist.init_process_group("cuda:gloo")
 rank = dist.get_rank()
@@ -23,7 +24,7 @@ def told(**variables):
     if rank == 0:
         os.environ.update(variables)
     try:
-        meet()
+        meeting.meet()
     except cairn.Error as error:
         return str(error)
     return "SLURM_CAIRN_TOKEN" in os.environ
@@ -31,6 +32,14 @@ def told(**variables):
 
 assert told() is False
 assert told(CAIRN_CHECKPOINT="off") is False
+if rank == 1:  # one that comes alone, and was asked for nothing, goes on
+    meeting._OF_OTHERS, bound = datetime.timedelta(milliseconds=50), meeting._OF_OTHERS
+    assert told() is False
+    meeting._OF_OTHERS = bound
+    store.set("alone", "")
+else:
+    store.wait(["alone"])
+    assert told() is False
 with tempfile.TemporaryDirectory() as folder:
     nowhere = {"CAIRN_CHECKPOINT": "10m", "CAIRN_DIR": f"{folder}/run", "PATH": folder}
     said = told(CAIRN_REQUIRE="yes", **nowhere)
@@ -45,7 +54,7 @@ with tempfile.TemporaryDirectory() as folder:
     store.set(f"seen/{rank}", f"{os.environ['SLURM_CAIRN_TOKEN']} {os.environ['SLURM_CAIRN_LOCAL_RANK']}")
     (token, first), (other, second) = (store.get(f"seen/{one}").decode().split() for one in (0, 1))
     assert token == other and sorted((first, second)) == ["0", "1"]
-    assert not store.check(["cairn/5"])
+    assert not store.check(["cairn/6"])
     assert told() is True  # another loop of the program meets again
     store.set(f"done/{rank}", "")
     store.wait(["done/0", "done/1"])

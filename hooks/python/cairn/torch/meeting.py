@@ -10,6 +10,7 @@ The store has no collectives, so it works for any backend, on whatever device, a
 life's number).
 A restart by torchrun itself (--max-restarts) is a later life, as one by Slurm is.
 """
+import datetime
 import json
 import os
 import shutil
@@ -24,25 +25,29 @@ from cairn.errors import Error
 
 _host: Optional[subprocess.Popen] = None  # of rank 0: it ends with this process
 _meetings = 0
+_OF_OTHERS = datetime.timedelta(minutes=5)  # how long a rank that was not asked for saves waits for rank 0, which may have been
 
 
 def meet() -> None:
     """Before a session is opened; all ranks of the default process group, where there is one. Raises `cairn.Error` where CAIRN_REQUIRE is set and there is
     no host process; else that is said, and the ranks run unprotected."""
     global _meetings
-    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+    if "SLURM_CAIRN_TOKEN" in os.environ or not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
         return
     _meetings += 1
     store, rank, key = dist.distributed_c10d._get_default_store(), dist.get_rank(), f"cairn/{_meetings}"
-    if rank == 0:
-        store.set(key, json.dumps(_word()))
-    if "SLURM_CAIRN_TOKEN" in os.environ:
-        return
-    word = json.loads(store.get(key))
-    if "environment" in word:
-        os.environ.update(word["environment"])
-        _count(store, key)
-    elif "failed" in word:
+    try:
+        if rank == 0:
+            store.set(key, json.dumps(_word()))
+        elif not _asked():
+            store.wait([key], _OF_OTHERS)
+        word = json.loads(store.get(key))
+        if "environment" in word:
+            os.environ.update(word["environment"])
+            _count(store, key)
+    except RuntimeError as error:  # the store's: the backend has none, or not all ranks come
+        word = {"failed": str(error), "required": _required()} if _asked() else {}
+    if "failed" in word:
         text = f"the host process of {dist.get_world_size()} ranks does not start: {word['failed']}"
         if word["required"]:
             raise Error(text)
@@ -52,13 +57,21 @@ def meet() -> None:
 
 def _word() -> Dict:
     """What rank 0 has to tell."""
-    if "SLURM_CAIRN_TOKEN" in os.environ or os.environ.get("CAIRN_CHECKPOINT", "off") in ("", "off"):
+    if not _asked():
         return {}
     try:
         library = {name: os.environ[name] for name in ("CAIRN_LIBRARY",) if name in os.environ}
         return {"environment": library | _start_host()}
     except Exception as error:  # the others wait for a word in any case
-        return {"failed": str(error), "required": os.environ.get("CAIRN_REQUIRE", "no") not in ("", "no", "off", "0")}
+        return {"failed": str(error), "required": _required()}
+
+
+def _asked() -> bool:
+    return os.environ.get("CAIRN_CHECKPOINT", "off") not in ("", "off")
+
+
+def _required() -> bool:
+    return os.environ.get("CAIRN_REQUIRE", "no") not in ("", "no", "off", "0")
 
 
 def _count(store: dist.Store, key: str) -> None:

@@ -165,7 +165,7 @@ def _harmless(optimizer: torch.optim.Optimizer, parameters, lacking) -> Iterator
     values = [parameter.detach().clone() for parameter in lacking]
     groups = [{key: (value, value.clone() if isinstance(value, torch.Tensor) else None) for key, value in group.items()} for group in optimizer.param_groups]
     attributes, global_hooks = dict(vars(optimizer)), {name: _module[name] for name in _GLOBAL_HOOKS}
-    devices = {parameter.device.index for parameter in lacking if parameter.device.type not in ("cpu", "meta")}
+    devices = {parameter.device.index for parameter in lacking if parameter.device.type == "cuda"}
     try:
         with torch.random.fork_rng(devices):
             vars(optimizer).update({name: collections.OrderedDict() for name in _HOOKS})
