@@ -1,8 +1,15 @@
 #include "runtime/log/log.h"
 
+#include <fcntl.h>
+#include <spdlog/details/null_mutex.h>
 #include <spdlog/logger.h>
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "runtime/io/file.h"
+#include "runtime/log/line_writer.h"
 
 namespace cairn {
 
@@ -11,6 +18,22 @@ struct Log::Impl {
 };
 
 namespace {
+
+class LineSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  template <typename Fd>
+  explicit LineSink(Fd fd) : writer_(std::move(fd)) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    writer_.Write(std::string(line.data(), line.size()));
+  }
+  void flush_() override {}
+
+  LineWriter writer_;
+};
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
@@ -31,18 +54,18 @@ Log::Log(std::string_view setting, std::string_view prefix) : impl_(std::make_un
   std::string fault;
   spdlog::sink_ptr sink;
   if (to_file) {
-    try {
-      sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(std::string(setting));
-    } catch (const spdlog::spdlog_ex& e) {
-      fault = e.what();
+    Result<UniqueFd> file = OpenFile(std::string(setting), O_WRONLY | O_CREAT | O_APPEND, 0666);
+    if (file.ok()) {
+      sink = std::make_shared<LineSink>(*std::move(file));
+    } else {
+      fault = file.status().message();
     }
   }
   const bool file_open = sink != nullptr;
-  if (!file_open) sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  if (!file_open) sink = std::make_shared<LineSink>(STDERR_FILENO);
   impl_->logger = std::make_shared<spdlog::logger>("cairn", std::move(sink));
   const std::string tag = prefix.empty() ? "cairn: " : "cairn: " + std::string(prefix) + ": ";
   impl_->logger->set_pattern(file_open ? "%Y-%m-%dT%H:%M:%S.%e " + tag + "%v" : tag + "%v");
-  impl_->logger->flush_on(spdlog::level::debug);
   const bool debug = setting == "debug" || file_open;
   impl_->logger->set_level(setting == "quiet" ? spdlog::level::warn
                            : debug            ? spdlog::level::debug

@@ -1,7 +1,7 @@
 // Log: the lines that a user reads, "cairn: …", on stderr or in the file that CAIRN_LOG names.
 //
-// One line on the leader per event (Info), per-rank detail at Debug, what needs the user's attention at Warn. Any thread may log; a line is
-// written with one call. The program's own spdlog registry and default logger, if it has any, are never touched.
+// One line on the leader per event (Info), per-rank detail at Debug, what needs the user's attention at Warn. Any thread may log; nobody
+// stands still with an output that does (line_writer.h). The program's own spdlog registry and default logger, if it has any, are never touched.
 #ifndef CAIRN_RUNTIME_LOG_LOG_H_
 #define CAIRN_RUNTIME_LOG_LOG_H_
 
