@@ -57,12 +57,31 @@ void Fill(Identity* self, const std::string& copies) {
   self->copies = copies;
 }
 
-// One of this epoch and step that can be used in `there`; null: there is none.
-const Checkpoint* FindCopy(const Listing& there, const names::Attempt& id) {
-  for (const Checkpoint& c : there.checkpoints) {
-    if (c.struck.empty() && c.readable.ok() && c.id.epoch == id.epoch && c.id.step == id.step) return &c;
-  }
-  return nullptr;
+template <typename Matches>
+const Checkpoint* FindCheckpoint(const Listing& listing, const Matches& matches) {
+  const auto found = std::find_if(listing.checkpoints.begin(), listing.checkpoints.end(), matches);
+  return found == listing.checkpoints.end() ? nullptr : &*found;
+}
+
+bool IsOfOneStep(const names::Attempt& a, const names::Attempt& b) {
+  return a.epoch == b.epoch && a.step == b.step;
+}
+
+// What can be used in `there`; null: there is none. The manifest tells copies of one step apart: a program that stands still may be saved twice.
+const Checkpoint* FindCopy(const Listing& there, const Checkpoint& what) {
+  return FindCheckpoint(there, [&](const Checkpoint& c) {
+    return c.struck.empty() && c.readable.ok() && IsOfOneStep(c.id, what.id) && c.manifest == what.manifest;
+  });
+}
+
+// The same for a checkpoint of the run that `listing` is of; by its step alone where it has been pruned there.
+const Checkpoint* FindCopy(const Listing& there, const Listing& listing, const std::string& name) {
+  const Checkpoint* ours = FindCheckpoint(listing, [&](const Checkpoint& c) { return c.name == name; });
+  if (ours != nullptr) return FindCopy(there, *ours);
+  const auto id = names::ParseAttempt(name);
+  return FindCheckpoint(there, [&](const Checkpoint& c) {
+    return id && c.struck.empty() && c.readable.ok() && IsOfOneStep(c.id, *id);
+  });
 }
 
 Result<std::vector<uint32_t>> Epochs(const RunDirectory& dir) {
@@ -88,8 +107,14 @@ Status MustBeOneLine(const RunDirectory& run, const Listing& listing, const RunD
     if (!copy.readable.ok()) continue;
     if (!newest || copy.id.epoch > newest->epoch)
       return other(copy.name + " is of a later life than the run here has had");
-    const Checkpoint* ours = FindCopy(listing, copy.id);
-    if (ours != nullptr && ours->manifest != copy.manifest)
+    // Two of one step of one life hold the same arrays, and one of them may have been pruned here.
+    const auto of_its_step = [&](const Checkpoint& c) {
+      return c.readable.ok() && IsOfOneStep(c.id, copy.id);
+    };
+    const auto of_its_arrays = [&](const Checkpoint& c) {
+      return of_its_step(c) && c.manifest.index_hash == copy.manifest.index_hash;
+    };
+    if (FindCheckpoint(listing, of_its_step) != nullptr && FindCheckpoint(listing, of_its_arrays) == nullptr)
       return other(copy.name + " is not what the run here has saved at that step");
   }
   CAIRN_ASSIGN_OR_RETURN(const std::vector<uint32_t> epochs, Epochs(run));
@@ -273,8 +298,8 @@ Status Mirror::CopyOne(const RunDirectory& run, const RunDirectory& there, const
 Result<std::string> Mirror::FindWhole(const RunDirectory& run, const RunDirectory& there,
                                       const Checkpoint& what) {
   CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(there));
-  const Checkpoint* copy = FindCopy(listing, what.id);
-  if (copy == nullptr || copy->manifest != what.manifest) return std::string();
+  const Checkpoint* copy = FindCopy(listing, what);
+  if (copy == nullptr) return std::string();
   const Status whole = LoadCheckpoint(there, copy->name).status();
   if (whole.ok()) return copy->name;
   if (whole.code() != Code::kDamage) return whole;
@@ -337,12 +362,12 @@ Status Mirror::Write(const LoadedCheckpoint& what, const Checkpoint& listed, Cop
 // 5, and the first part of 8.
 Status Mirror::BringParents(const RunDirectory& run, const RunDirectory& there, Which which) {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<uint32_t> epochs, Epochs(run));
+  CAIRN_ASSIGN_OR_RETURN(const Listing listing, ListCheckpoints(run));
   CAIRN_ASSIGN_OR_RETURN(const Listing copies, ListCheckpoints(there));
   for (const uint32_t epoch : epochs) {
     CAIRN_ASSIGN_OR_RETURN(const std::optional<std::string> parent, ReadParent(run, epoch));
     if (!parent) continue;
-    const auto id = names::ParseAttempt(*parent);
-    if (which == Which::kWithTheirCheckpoint && (!id || FindCopy(copies, *id) == nullptr)) continue;
+    if (which == Which::kWithTheirCheckpoint && FindCopy(copies, listing, *parent) == nullptr) continue;
     CAIRN_ASSIGN_OR_RETURN(const std::optional<std::string> brought, ReadParent(there, epoch));
     if (brought) continue;
     CAIRN_RETURN_IF_ERROR(Own(run));
@@ -352,13 +377,13 @@ Status Mirror::BringParents(const RunDirectory& run, const RunDirectory& there, 
   return OkStatus();
 }
 
-Status Mirror::BringTags(const RunDirectory& run, const RunDirectory& there, const Listing& copies) {
+Status Mirror::BringTags(const RunDirectory& run, const Listing& listing, const RunDirectory& there,
+                         const Listing& copies) {
   CAIRN_ASSIGN_OR_RETURN(const auto tags, ReadTags(run));
   CAIRN_ASSIGN_OR_RETURN(const auto brought, ReadTags(there));
   std::map<std::string, std::string> wanted;
   for (const auto& [tag, checkpoint] : tags) {
-    const auto id = names::ParseAttempt(checkpoint);
-    const Checkpoint* copy = id ? FindCopy(copies, *id) : nullptr;
+    const Checkpoint* copy = FindCopy(copies, listing, checkpoint);
     if (copy != nullptr) wanted[tag] = copy->name;
   }
   for (const auto& [tag, checkpoint] : brought) {
@@ -378,11 +403,11 @@ Status Mirror::BringTags(const RunDirectory& run, const RunDirectory& there, con
 Status Mirror::BringMarks(const RunDirectory& run, const Listing& listing, const RunDirectory& there) {
   CAIRN_RETURN_IF_ERROR(BringParents(run, there, Which::kAll));
   CAIRN_ASSIGN_OR_RETURN(const Listing copies, ListCheckpoints(there));
-  CAIRN_RETURN_IF_ERROR(BringTags(run, there, copies));
+  CAIRN_RETURN_IF_ERROR(BringTags(run, listing, there, copies));
   CAIRN_ASSIGN_OR_RETURN(const bool finished, IsFinished(run, listing));
   CAIRN_ASSIGN_OR_RETURN(const bool told, IsFinished(there, copies));
   if (!finished || told) return OkStatus();
-  const Checkpoint* last = FindCopy(copies, Candidates(listing).front().id);
+  const Checkpoint* last = FindCopy(copies, Candidates(listing).front());
   if (last == nullptr) return OkStatus();
   CAIRN_RETURN_IF_ERROR(Own(run));
   return WriteFinished(life_->directory(), last->name);

@@ -80,7 +80,8 @@ class Mirror {
   Status Own(const RunDirectory& run);
   enum class Which { kWithTheirCheckpoint, kAll };
   Status BringParents(const RunDirectory& run, const RunDirectory& there, Which which);
-  Status BringTags(const RunDirectory& run, const RunDirectory& there, const Listing& copies);
+  Status BringTags(const RunDirectory& run, const Listing& listing, const RunDirectory& there,
+                   const Listing& copies);
   Status BringMarks(const RunDirectory& run, const Listing& listing, const RunDirectory& there);
   Status Prune(const RunDirectory& run, const RunDirectory& there);
   void PassOver(const RunDirectory& run, const std::string& name, const Status& why) const;

@@ -67,10 +67,11 @@ class TestRun {
     return *attempt;
   }
 
-  Result<Manifest> Commit(const Attempt& attempt, const std::string& parent = "") {
+  Result<Manifest> Commit(const Attempt& attempt, const std::string& parent = "",
+                          const std::string& trigger = "request") {
     Manifest manifest;
     manifest.parent = parent;
-    manifest.trigger = "request";
+    manifest.trigger = trigger;
     return cairn::Commit(dir_, attempt, index_, {{{"rng", BlobPolicy::kReseed, {"seed"}}}}, manifest);
   }
 

@@ -406,6 +406,30 @@ TEST_P(AMirror, HasTheTagsOfTheRunAlsoWhereTheyMovedOrWent) {
   EXPECT_EQ(*ReadPins(OpenRun(Place())), std::set<std::string>{listing.checkpoints[1].name});
 }
 
+// A program that stands still may be saved twice at one step.
+TEST_P(AMirror, TellsCheckpointsOfOneStepApart) {
+  const uint32_t epoch = run.Claim();
+  const std::string asked = run.Save(epoch, 10);
+  const Attempt attempt = run.Write(epoch, 10);
+  ASSERT_TRUE(run.Commit(attempt, "", "preempt").ok());
+  const std::string preempted = attempt.name.ToString();
+  const auto trigger_of_tagged = [&] {
+    const auto tags = ReadTags(OpenRun(Place()));
+    return tags->contains("kept") ? LoadManifest(OpenRun(Place()).PathOf(tags->at("kept")))->trigger : "none";
+  };
+  ASSERT_TRUE(SetTag(run.dir(), "kept", preempted).ok());
+  ASSERT_TRUE(CopyTo(run, Place(), {asked}).ok());
+  EXPECT_EQ(trigger_of_tagged(), "none");
+  ASSERT_TRUE(CopyTo(run, Place(), {asked, preempted}).ok());
+  EXPECT_EQ(trigger_of_tagged(), "preempt");
+  EXPECT_THAT(ListOf(Place()).checkpoints, SizeIs(2));
+  ASSERT_TRUE(SetTag(run.dir(), "kept", asked).ok());
+  ASSERT_TRUE(CopyTo(run, Place(), {preempted}).ok());
+  EXPECT_EQ(trigger_of_tagged(), "request");
+  std::filesystem::remove_all(run.Path(asked));  // pruned
+  EXPECT_TRUE(CopyTo(run, Place(), {preempted}).ok());
+}
+
 // Else it would make one with an id of its own, into which the run's checkpoints do not belong.
 TEST_P(AMirror, IsNotMadeByTheClaim) {
   LifeOptions options;

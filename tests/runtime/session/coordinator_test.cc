@@ -221,10 +221,15 @@ TEST_F(CoordinatorTest, TheNextLifeOfASupervisedJobFollowsALossAtOnceWhereNothin
 TEST_F(CoordinatorTest, SlurmIsAskedOnceForEachSignalHoweverManyRanksItReaches) {
   Begin();
   const long before = Questions();  // for the deadline
+  const auto begin = std::chrono::steady_clock::now();
   for (int rank = 0; rank < kRanks; ++rank) Signal(rank);
-  EXPECT_EQ(Questions(), before + 1);
+  const long once = Questions();
   for (int rank = kRanks - 1; rank >= 0; --rank) Signal(rank);  // scancel, perhaps
-  EXPECT_EQ(Questions(), before + 2);
+  const long twice = Questions();
+  if (std::chrono::steady_clock::now() - begin >= std::chrono::seconds(1))
+    GTEST_SKIP() << "the machine stood still for so long that these were more signals";
+  EXPECT_EQ(once, before + 1);
+  EXPECT_EQ(twice, before + 2);
 }
 
 }  // namespace
