@@ -220,7 +220,7 @@ TEST(ExitPolicy, TwoLivesWithoutAStepAreNotFollowedByAThird) {
   (void)policy.OnSignal();
   (void)policy.OnCause(Preempted(), true);
   EXPECT_EQ(policy.OnFinalSave({.durable = true, .moved_on = false}), Action::kAwaitKill);
-  EXPECT_NE(policy.WhyNoRequeue().find("two lives"), std::string::npos);
+  EXPECT_NE(policy.WhyNoRequeue().find("made no new step"), std::string::npos);
 }
 
 TEST(ExitPolicy, InteractiveJobWaitsUnlessItIsToldOtherwise) {
