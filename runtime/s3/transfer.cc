@@ -25,9 +25,7 @@ curl_socket_t OpenSocket(void*, curlsocktype, curl_sockaddr* address) {
   return fd;
 }
 
-int CloseSocket(void*, curl_socket_t fd) {
-  return ForkGuard::Disown(fd) ? close(fd) : 0;
-}
+int CloseSocket(void*, curl_socket_t fd) { return ForkGuard::Disown(fd) ? close(fd) : 0; }
 
 size_t OnHeader(char* line, size_t, size_t bytes, void* data) {
   auto* transfer = static_cast<Transfer*>(data);

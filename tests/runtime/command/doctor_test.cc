@@ -413,8 +413,10 @@ TEST(CairnDoctorSite, ExaminesTheNodesBySrunAndReportsTheOneWithoutCairn) {
   ASSERT_EQ(nodes.size(), 3U) << doctor.out;
   EXPECT_EQ(nodes[0], "examined: n1");
   EXPECT_EQ(nodes[1], "not examined: n3 (down)");
-  EXPECT_THAT(nodes[2],
-              MatchesRegex("n2 could not be examined: .*/cairn doctor --json said there: .*No such file or directory"));
+  EXPECT_THAT(
+      nodes[2],
+      MatchesRegex(
+          "n2 could not be examined: .*/cairn doctor --json said there: .*No such file or directory"));
   EXPECT_THAT(CheckOf(document, "program")["text"].get<std::string>(), MatchesRegex("/.*/cairn, everywhere"));
   EXPECT_THAT(CheckOf(document, "plugin")["text"].get<std::string>(), HasSubstr("none, everywhere"));
   EXPECT_THAT(ReadText(folder + "/asked"), HasSubstr("--partition=low"));
