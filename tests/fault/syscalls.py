@@ -56,7 +56,8 @@ def syscalls(toy, tally, random, full):
         if newest_step(run_dir) < minimum:
             raise Bad("lost", f"step {minimum} was committed; there are {committed(run_dir)} after {fault.trace()[n - 1]}\n" + life.log())
         toy.check_all(run_dir)
-        removed = {match[1] for path in run_dir.iterdir() if (match := REMOVED.fullmatch(path.name))}
+        left = run_dir.iterdir() if run_dir.exists() else []  # the first call makes it
+        removed = {match[1] for path in left if (match := REMOVED.fullmatch(path.name))}
         toy.resume(case, run_dir, minimum, restart=2)
         toy.check_all(run_dir)
         if back := removed & set(committed(run_dir)):
