@@ -275,7 +275,7 @@ SCRIPT
   [[ $output == ran && $stderr == "cairn: NOT PROTECTED: "*"it ended early; run "* ]]
   as_user rm host/cairn
   run -0 --separate-stderr as_user srun --checkpoint bash -c "$show_ours; echo ran"
-  [[ $output == ran && ${#stderr_lines[@]} == 1 && $stderr == "cairn: could not start the host process $T/host/cairn: No such file"* ]]
+  [[ $output == ran && ${#stderr_lines[@]} == 1 && $stderr == "cairn: NOT PROTECTED: could not start the host process $T/host/cairn: No such file"* ]]
   run -1 as_user srun --checkpoint --checkpoint-require echo ran
   [[ $output == *"could not start the host process"* && $output != *ran* ]]
 }

@@ -62,7 +62,7 @@ said() { grep -qP "^cairn: $2" "$T/$1.out"; }
   release_saves
   as_user touch fast
   wait_for 60 said last 'saved step \d+ \(timelimit\)'
-  wait_for 60 said last 'not requeued by Cairn \(the limit of lives is reached \(checkpoint-max-lives\)\)'
+  wait_for 60 said last 'not requeued by Cairn \(--checkpoint-max-lives=1 allows no more lives\)'
   outlived_save "$T/run"
   for rank in "${!launched[@]}"; do launcher_is "${launched[rank]}" 'time limit' "${shields[rank]}"; done
   lift_hold "$job"
