@@ -187,8 +187,9 @@ SiteNodes ChooseNodes(const std::string& sinfo) {
   }
   SiteNodes out;
   for (const auto& [node, place] : free) {
-    auto group = std::find_if(out.groups.begin(), out.groups.end(),
-                              [&](const SiteNodes::Group& g) { return g.partition == place.partition; });
+    auto group =
+        std::find_if(out.groups.begin(), out.groups.end(),
+                     [&place = place](const SiteNodes::Group& g) { return g.partition == place.partition; });
     if (group == out.groups.end()) group = out.groups.insert(group, {place.partition, {}});
     group->nodes.push_back(node);
   }
