@@ -21,11 +21,6 @@ using ::testing::StartsWith;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-// A claim that was never given up is known to be dead by a later life of the same job: nobody waits for 30 s.
-std::map<std::string, std::string> LifeOfJob7(int restart) {
-  return {{"SLURM_JOB_ID", "7"}, {"SLURM_RESTART_COUNT", std::to_string(restart)}};
-}
-
 std::vector<int64_t> Steps(const std::string& dir) {
   std::vector<int64_t> steps;
   const Json listed = RunCairn({"ls", "--json", dir}).Json();
@@ -99,7 +94,9 @@ TEST(CairnPush, ThatIsKilledAnywhereIsMadeUpForByTheNext) {
   run.Commit(200);
   const auto push = [&](const std::string& to, int restart, const std::map<std::string, std::string>& fault) {
     std::ofstream(folder + "/state", std::ios::binary) << std::string(16, '\0');
-    std::map<std::string, std::string> environment = LifeOfJob7(restart);
+    // A claim that was never given up is known to be dead by a later life of the same job: nobody waits for 30 s.
+    std::map<std::string, std::string> environment = {{"SLURM_JOB_ID", "7"},
+                                                      {"SLURM_RESTART_COUNT", std::to_string(restart)}};
     environment.insert(fault.begin(), fault.end());
     if (!fault.empty())
       environment.merge(std::map<std::string, std::string>{{"LD_PRELOAD", CAIRN_FAULT_LIBRARY},
