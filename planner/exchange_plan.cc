@@ -16,7 +16,7 @@ uint64_t BytesBetween(const FileRegion& region, uint64_t begin, uint64_t end) {
   return region.BytesBefore(end) - region.BytesBefore(begin);
 }
 
-// The boxes of a column that meet a block, and of those the ones that lie in it whole. Positions in Column::elements.
+// The boxes of a column that meet a block, and of those the ones that lie in it whole. Positions in FileColumn::elements.
 struct Met {
   PlacedColumn* placed;
   size_t begin, end;
@@ -89,7 +89,7 @@ class Planner {
     for (uint32_t file = 0; file < input_.readers.size(); ++file) {
       if (!Has(input_.readers[file], rank_)) continue;
       for (PlacedColumn& placed : files_.ColumnsOf(file)) {
-        for (const Column::Element& element : files_.Open(placed).elements) {
+        for (const FileColumn::Element& element : files_.Open(placed).elements) {
           for (const Want& want : files_.WantsOf(placed, element.kind).wants)
             AddBlocks(file, placed.stretch.begin + element.offset, want.region);
         }
@@ -114,15 +114,15 @@ class Planner {
 
   // The boxes that meet the bytes from `begin` to `end` of the file.
   Met Meet(PlacedColumn& placed, uint64_t begin, uint64_t end) {
-    const Column& column = files_.Open(placed);
+    const FileColumn& column = files_.Open(placed);
     const auto& elements = column.elements;
     const uint64_t from = begin - std::min(begin, placed.stretch.begin),
                    to = end - placed.stretch.begin;  // of the column
     const auto first =
         std::partition_point(elements.begin(), elements.end(),
-                             [&](const Column::Element& element) { return column.End(element) <= from; });
+                             [&](const FileColumn::Element& element) { return column.End(element) <= from; });
     const auto behind = std::partition_point(
-        first, elements.end(), [&](const Column::Element& element) { return element.offset < to; });
+        first, elements.end(), [&](const FileColumn::Element& element) { return element.offset < to; });
     Met met{&placed, static_cast<size_t>(first - elements.begin()),
             static_cast<size_t>(behind - elements.begin()), 0, 0};
     met.whole_begin = met.begin;
@@ -135,7 +135,7 @@ class Planner {
   // Calls visit(kind, count) for the boxes that lie in the block whole; a kind may come several times.
   template <typename Visit>
   void ForEachWholeKind(const Met& met, Visit visit) {
-    const Column& column = *met.placed->column;
+    const FileColumn& column = *met.placed->column;
     if (met.whole_end - met.whole_begin < column.kinds.size()) {
       plan_.looks += met.whole_end - met.whole_begin;
       for (size_t e = met.whole_begin; e < met.whole_end; ++e) visit(column.elements[e].kind, uint64_t{1});
@@ -153,7 +153,7 @@ class Planner {
   // Calls visit(want, bytes) for what one box that is not whole in the block has in it.
   template <typename Visit>
   void ForEachWantIn(const Met& met, size_t element, uint64_t block_begin, uint64_t block_end, Visit visit) {
-    const Column::Element& box = met.placed->column->elements[element];
+    const FileColumn::Element& box = met.placed->column->elements[element];
     const std::vector<Want>& wants = files_.WantsOf(*met.placed, box.kind).wants;
     const uint64_t box_begin = met.placed->stretch.begin + box.offset;
     const uint64_t begin = block_begin - std::min(block_begin, box_begin), end = block_end - box_begin;
@@ -221,7 +221,7 @@ class Planner {
         needed += count * wants.needed_bytes;
       });
       ForEachCut(one, [&](size_t e) {
-        const Column::Element& box = one.placed->column->elements[e];
+        const FileColumn::Element& box = one.placed->column->elements[e];
         const std::vector<FileRegion>& distinct = files_.WantsOf(*one.placed, box.kind).distinct;
         ForEachWantIn(one, e, begin, end, [&](const Want& want, uint64_t bytes) {
           add(want, bytes);
@@ -328,7 +328,7 @@ class Planner {
       const auto [known, is_new] = numbers_.try_emplace({&want, element}, next);
       if (!is_new) return known->second;
     }
-    const Column::Element& box = placed.column->elements[element];
+    const FileColumn::Element& box = placed.column->elements[element];
     FileRegion& region = plan_.regions.emplace_back(want.region);
     region.array = box.array;
     region.file = file;

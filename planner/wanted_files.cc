@@ -21,14 +21,14 @@ const WantedFiles::Columns& WantedFiles::ColumnsOf(const SavedStretch& stretch) 
   Columns& columns = known->second;
   if (!is_new) return columns;
   looks_ += writes->size();
-  std::vector<std::array<Column, 4>> made;
+  std::vector<std::array<FileColumn, 4>> made;
   // By saved rule and wanted rule or, without one, array; by which box of its rank's it is; by column.
-  using Alike = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, int64_t, int64_t, const Column*>;
+  using Alike = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, int64_t, int64_t, const FileColumn*>;
   std::map<Alike, uint32_t> kinds;
   const GridTable& grids = wanted_.layout().grids;
   for (const GridWrite& write : *writes) made.resize(std::max<size_t>(made.size(), write.file + size_t{1}));
   for (const GridWrite& write : *writes) {
-    Column& column = made[write.file][WidthOf(write)];
+    FileColumn& column = made[write.file][WidthOf(write)];
     const uint32_t array = wanted_array_[write.array];
     if (array == kNotWanted) continue;
     const Alike alike{saved_.layout().grids.rule_of[write.array],
@@ -43,21 +43,21 @@ const WantedFiles::Columns& WantedFiles::ColumnsOf(const SavedStretch& stretch) 
     column.kinds[kind->second].elements.push_back(static_cast<uint32_t>(column.elements.size()));
     column.elements.push_back({write.array, kind->second, write.offset});
   }
-  for (std::array<Column, 4>& of_file : made) {
+  for (std::array<FileColumn, 4>& of_file : made) {
     columns.emplace_back();
     for (size_t width = 0; width < of_file.size(); ++width)
-      columns.back()[width] = std::make_shared<const Column>(std::move(of_file[width]));
+      columns.back()[width] = std::make_shared<const FileColumn>(std::move(of_file[width]));
   }
   return columns;
 }
 
-std::shared_ptr<const Column> WantedFiles::ColumnOf(const SavedBox& listed) const {
-  Column column;
+std::shared_ptr<const FileColumn> WantedFiles::ColumnOf(const SavedBox& listed) const {
+  FileColumn column;
   if (wanted_array_[listed.array] != kNotWanted) {
     column.elements.push_back({listed.array, 0, 0});
     column.kinds.push_back({{}, BytesOf(listed), {0}});
   }
-  return std::make_shared<const Column>(std::move(column));
+  return std::make_shared<const FileColumn>(std::move(column));
 }
 
 uint64_t WantedFiles::BytesOf(const SavedBox& saved) const {
@@ -101,7 +101,7 @@ Status WantedFiles::CheckFile(uint32_t file) {
   return OkStatus();
 }
 
-const Column& WantedFiles::Open(PlacedColumn& placed) {
+const FileColumn& WantedFiles::Open(PlacedColumn& placed) {
   if (placed.column) return *placed.column;
   placed.column = placed.listed != nullptr
                       ? ColumnOf(*placed.listed)

@@ -44,7 +44,7 @@ struct Wants {
   uint64_t needed_bytes = 0;         // of the box, each once
 };
 
-struct Column {
+struct FileColumn {
   struct Element {
     uint32_t array = 0;  // of the saved layout
     uint32_t kind = 0;
@@ -65,7 +65,7 @@ struct Column {
 struct PlacedColumn {
   SavedStretch stretch;                             // of a box without a rule, only where it lies
   const SavedBox* listed = nullptr;                 // the box without a rule
-  std::shared_ptr<const Column> column;             // at first use: WantedFiles::Open
+  std::shared_ptr<const FileColumn> column;         // at first use: WantedFiles::Open
   std::vector<std::unique_ptr<const Wants>> wants;  // by kind, at first use: WantedFiles::WantsOf
 };
 
@@ -80,7 +80,7 @@ class WantedFiles {
   // kDamage when boxes of the file overlap; the message names an array.
   Status CheckFile(uint32_t file);
 
-  const Column& Open(PlacedColumn& placed);
+  const FileColumn& Open(PlacedColumn& placed);
   const Wants& WantsOf(PlacedColumn& placed, uint32_t kind);  // of an open one
 
   int64_t ElementBytes(uint32_t saved_array) const {
@@ -96,9 +96,9 @@ class WantedFiles {
 
  private:
   using Columns =
-      std::vector<std::array<std::shared_ptr<const Column>, 4>>;  // of one class, by file, by width
+      std::vector<std::array<std::shared_ptr<const FileColumn>, 4>>;  // of one class, by file, by width
   const Columns& ColumnsOf(const SavedStretch& stretch);
-  std::shared_ptr<const Column> ColumnOf(const SavedBox& listed) const;
+  std::shared_ptr<const FileColumn> ColumnOf(const SavedBox& listed) const;
   uint64_t BytesOf(const SavedBox& saved) const;
   size_t WidthOf(const GridWrite& write) const {
     return WidthIndex(saved_.layout().arrays[write.array].dtype);
