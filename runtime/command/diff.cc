@@ -15,8 +15,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Result<int> RunDiff(const std::string& a, const std::string& b, bool all, bool json) {
-  CAIRN_ASSIGN_OR_RETURN(const State left, OpenState(a));
-  CAIRN_ASSIGN_OR_RETURN(const State right, OpenState(b));
+  CAIRN_ASSIGN_OR_RETURN(const OpenedState left, OpenState(a));
+  CAIRN_ASSIGN_OR_RETURN(const OpenedState right, OpenState(b));
   std::vector<ArrayDiff> diffs;
   {
     ProgressBar bar;

@@ -10,16 +10,16 @@ Result<std::unique_ptr<CheckpointSource>> OpenCheckpoint(const std::string& text
   return CheckpointSource::Open(chosen.dir, chosen.checkpoint.name);
 }
 
-Result<State> OpenState(const std::string& text) {
+Result<OpenedState> OpenState(const std::string& text) {
   CAIRN_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(text));
   CAIRN_ASSIGN_OR_RETURN(const std::string format, ForeignFormat(path));
   if (!format.empty()) {
     CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<ArraySource> source, OpenForeign(format, path));
-    return State{path, std::move(source)};
+    return OpenedState{path, std::move(source)};
   }
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointSource> source, OpenCheckpoint(text));
   std::string folder = source->checkpoint().path;
-  return State{std::move(folder), std::move(source)};
+  return OpenedState{std::move(folder), std::move(source)};
 }
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-// State: how a user names a set of arrays, whichever format it is in. Blocking I/O; one thread.
+// OpenedState: how a user names a set of arrays, whichever format it is in. Blocking I/O; one thread.
 //
 //   DIR, DIR@STEP, DIR@TAG   a checkpoint of Cairn (target.h)
 //   FILE.safetensors         one file
@@ -18,11 +18,11 @@ namespace cairn {
 // The checkpoint that `text` names (target.h), open for reading.
 Result<std::unique_ptr<CheckpointSource>> OpenCheckpoint(const std::string& text);
 
-struct State {
+struct OpenedState {
   std::string path;  // absolute: of the checkpoint's folder, the file or the folder
   std::unique_ptr<ArraySource> source;
 };
-Result<State> OpenState(const std::string& text);
+Result<OpenedState> OpenState(const std::string& text);
 
 }  // namespace cairn
 

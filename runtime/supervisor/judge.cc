@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-using Kind = Verdict::Kind;
+using Kind = StepVerdict::Kind;
 using std::chrono::seconds;
 
 // A node that Slurm has not missed yet makes several starts fail.
@@ -30,7 +30,7 @@ int64_t CameTo(const LifeStory& story) {
   return restored ? restored->step : 0;
 }
 
-Verdict Judge::Rule(const EndedLife& life) {
+StepVerdict Judge::Rule(const EndedLife& life) {
   const std::string end = life.story ? life.story->end : "";
   const std::string code = "srun ended with " + Exit(life.exit_code);
   if (end == "resize" && !life.told_to_end) return Restart("resize " + life.story->why);
@@ -53,7 +53,7 @@ Verdict Judge::Rule(const EndedLife& life) {
   return OnFailure(life);
 }
 
-Verdict Judge::OnFailure(const EndedLife& life) {
+StepVerdict Judge::OnFailure(const EndedLife& life) {
   const std::string code = "srun ended with " + Exit(life.exit_code);
   Failure failure;
   failure.opened = life.story.has_value();
@@ -72,7 +72,7 @@ Verdict Judge::OnFailure(const EndedLife& life) {
   const std::string why_not = last ? WhyNotAgain(*last, failure) : "";
   if (!why_not.empty()) return {Kind::kStop, what + "; " + why_not};
   const int failures = failures_ + 1;
-  Verdict verdict = Restart(what);
+  StepVerdict verdict = Restart(what);
   failures_ = failures;
   last_failure_ = failure;
   verdict.pause = std::min(seconds(1) * (1 << std::min(failures - 1, 6)), kMaxPause);
@@ -86,7 +86,7 @@ std::string Judge::WhyNotAgain(const Failure& last, const Failure& now) {
                                                                  : "";
 }
 
-Verdict Judge::Restart(std::string why) {
+StepVerdict Judge::Restart(std::string why) {
   failures_ = 0;
   last_failure_.reset();
   if (lives_ >= max_lives_) {

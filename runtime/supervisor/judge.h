@@ -46,7 +46,7 @@ struct EndedLife {
   std::optional<LifeStory> story;  // nothing = no rank has opened a session
 };
 
-struct Verdict {
+struct StepVerdict {
   enum class Kind : uint8_t {
     kDone,      // the program has ended
     kOver,      // Slurm ends the job
@@ -63,7 +63,7 @@ class Judge {
   explicit Judge(int max_lives) : max_lives_(max_lives) {}
 
   // Of a life for which it says kAskAgain it may be asked again.
-  Verdict Rule(const EndedLife& life);
+  StepVerdict Rule(const EndedLife& life);
 
  private:
   struct Failure {
@@ -71,8 +71,8 @@ class Judge {
     int64_t came_to = 0;              // step of the newest checkpoint
     std::optional<int64_t> end_step;  // not known where all ranks were killed at once
   };
-  Verdict Restart(std::string why);
-  Verdict OnFailure(const EndedLife& life);
+  StepVerdict Restart(std::string why);
+  StepVerdict OnFailure(const EndedLife& life);
   static std::string WhyNotAgain(const Failure& last,
                                  const Failure& now);  // "" = another life may come further
 

@@ -107,9 +107,9 @@ class Supervisor {
   void ReadStory();
   std::string StepName() const;  // of the life of story_, as Slurm's commands want it
   EndedLife LookBack();
-  Verdict Decide();
+  StepVerdict Decide();
   void Resize(const LifeStory& story);
-  void SayEnd(const Verdict& verdict) const;
+  void SayEnd(const StepVerdict& verdict) const;
 
   const SuperviseOptions options_;
   const std::optional<Unplugged> unplugged_;
@@ -140,9 +140,9 @@ Result<int> Supervisor::Run() {
     CAIRN_RETURN_IF_ERROR(Spawn(job));
     exit_code_ = AwaitSrun();
     host_.reset();
-    const Verdict verdict = Decide();
-    if (life_ > 0 || verdict.kind != Verdict::Kind::kDone) SayEnd(verdict);
-    if (verdict.kind != Verdict::Kind::kRestart) break;
+    const StepVerdict verdict = Decide();
+    if (life_ > 0 || verdict.kind != StepVerdict::Kind::kDone) SayEnd(verdict);
+    if (verdict.kind != StepVerdict::Kind::kRestart) break;
     if (story_ && story_->end == "resize") Resize(*story_);
     if (!TakeSignalsUntil(Clock::now() + verdict.pause)) break;
   }
@@ -349,7 +349,7 @@ EndedLife Supervisor::LookBack() {
   return life;
 }
 
-Verdict Supervisor::Decide() {
+StepVerdict Supervisor::Decide() {
   std::optional<std::string> said;
   for (;;) {
     EndedLife life = LookBack();
@@ -358,8 +358,8 @@ Verdict Supervisor::Decide() {
                                                : *life.job->preempt_time + kGraceUnknown.count();
       if (std::time(nullptr) > until) life.job->preempt_time.reset();
     }
-    Verdict verdict = judge_.Rule(life);
-    if (verdict.kind != Verdict::Kind::kAskAgain) return verdict;
+    StepVerdict verdict = judge_.Rule(life);
+    if (verdict.kind != StepVerdict::Kind::kAskAgain) return verdict;
     if (said != verdict.why) Say(verdict.why + ": no step is started meanwhile");
     said = verdict.why;
     (void)TakeSignalsUntil(Clock::now() + kAskPause);
@@ -380,7 +380,7 @@ void Supervisor::Resize(const LifeStory& story) {
         "; it goes on with the nodes that the job has");
 }
 
-void Supervisor::SayEnd(const Verdict& verdict) const {
+void Supervisor::SayEnd(const StepVerdict& verdict) const {
   std::string line = "life " + std::to_string(life_) + " (";
   if (story_) line += "step " + StepName() + ", ";
   line += Count(shape_.tasks, "task") + " on " + Count(shape_.nodes, "node") + ") ended: " + verdict.why;
@@ -392,10 +392,10 @@ void Supervisor::SayEnd(const Verdict& verdict) const {
     line += came_to > 0 ? "; the newest checkpoint holds step " + std::to_string(came_to)
                         : "; there is no checkpoint";
   }
-  if (verdict.kind == Verdict::Kind::kRestart) {
+  if (verdict.kind == StepVerdict::Kind::kRestart) {
     line += "; life " + std::to_string(life_ + 1) + " follows";
     if (verdict.pause.count() > 0) line += " in " + std::to_string(verdict.pause.count()) + " s";
-  } else if (verdict.kind == Verdict::Kind::kStop && !dir_.empty()) {
+  } else if (verdict.kind == StepVerdict::Kind::kStop && !dir_.empty()) {
     line += "; no other step is started. To resume, run the same command again with --checkpoint-dir=" + dir_;
   }
   Say(line);

@@ -7,7 +7,7 @@ namespace cairn {
 namespace {
 
 using ::testing::HasSubstr;
-using Kind = Verdict::Kind;
+using Kind = StepVerdict::Kind;
 using std::chrono::seconds;
 
 JobRecord Running() {
@@ -45,7 +45,7 @@ TEST(Judge, StartsAgainAfterAResizeALostRankAndOtherNodes) {
   EndedLife moved = Life("unopened");
   moved.story.reset();
   moved.job->node_list = "n[1-3]";
-  const Verdict verdict = Judge(100).Rule(moved);
+  const StepVerdict verdict = Judge(100).Rule(moved);
   EXPECT_EQ(verdict.kind, Kind::kRestart);
   EXPECT_EQ(verdict.pause, seconds(0));
   EXPECT_EQ(verdict.why, "the job's nodes are n[1-3] now, not n[1-4]");
@@ -87,7 +87,7 @@ TEST(Judge, StopsAtTheSecondFailureAtOneStep) {
   EXPECT_EQ(judge.Rule(Lost(50, 57)).kind, Kind::kRestart);
   EndedLife again = Lost(0, 58);
   again.story->restored = "step-000000000050.e1.1f00c2d9";
-  const Verdict verdict = judge.Rule(again);
+  const StepVerdict verdict = judge.Rule(again);
   EXPECT_EQ(verdict.kind, Kind::kStop);
   EXPECT_THAT(verdict.why, HasSubstr("failed twice at the same step"));
 }
@@ -95,7 +95,7 @@ TEST(Judge, StopsAtTheSecondFailureAtOneStep) {
 TEST(Judge, StopsWhenTwoLivesInARowAreKilledBeforeTheirFirstSave) {
   Judge judge(100);
   EXPECT_EQ(judge.Rule(Lost(0, std::nullopt)).kind, Kind::kRestart);
-  const Verdict verdict = judge.Rule(Lost(0, std::nullopt));
+  const StepVerdict verdict = judge.Rule(Lost(0, std::nullopt));
   EXPECT_EQ(verdict.kind, Kind::kStop);
   EXPECT_THAT(verdict.why, HasSubstr("failed twice in a row without a checkpoint in between"));
 }
@@ -120,7 +120,7 @@ TEST(Judge, GivesUpOnStepsThatNeverBegin) {
 TEST(Judge, KnowsTheLimitOfLives) {
   Judge judge(2);
   EXPECT_EQ(judge.Rule(Life("resize", 143)).kind, Kind::kRestart);
-  const Verdict verdict = judge.Rule(Life("resize", 143));
+  const StepVerdict verdict = judge.Rule(Life("resize", 143));
   EXPECT_EQ(verdict.kind, Kind::kStop);
   EXPECT_THAT(verdict.why, HasSubstr("life 2 of at most 2"));
 }
