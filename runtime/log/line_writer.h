@@ -16,7 +16,7 @@ namespace cairn {
 
 class LineWriter {
  public:
-  explicit LineWriter(int fd);  // which the caller keeps open
+  explicit LineWriter(int fd);  // which is open as long as the process
   explicit LineWriter(UniqueFd fd);
   ~LineWriter();  // gives what still waits a second
   LineWriter(const LineWriter&) = delete;

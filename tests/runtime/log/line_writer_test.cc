@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 
 namespace cairn {
 namespace {
@@ -85,7 +86,7 @@ TEST_F(LineWriterTest, CountsTheLinesThatItLoses) {
 
 TEST_F(LineWriterTest, EndsThoughItsOutputStandsStill) {
   Fill();
-  { LineWriter(in_.get()).Write("never read\n"); }
+  { LineWriter(std::move(in_)).Write("never read\n"); }
   SUCCEED();
 }
 
