@@ -10,6 +10,10 @@ target_compile_options(cairn_flags INTERFACE
   $<$<COMPILE_LANG_AND_ID:Fortran,GNU>:-Wall -Wextra -Wno-compare-reals>
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>
   $<$<BOOL:${CAIRN_WERROR}>:-Werror>)
+# Since gcc 13 it is raised for the unused alternatives of a std::variant that is moved.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  target_compile_options(cairn_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
+endif()
 if(CAIRN_SANITIZE)
   add_compile_options(-fsanitize=${CAIRN_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CAIRN_SANITIZE})
