@@ -34,6 +34,7 @@
 #include "runtime/host/slurm_service.h"
 #include "runtime/mirror/mirror.h"
 #include "runtime/slurm/command.h"
+#include "runtime/slurm/requeue.h"
 
 namespace cairn {
 namespace {
@@ -43,6 +44,7 @@ using std::chrono::seconds;
 
 constexpr seconds kPollInterval{60};  // of the job's record while no session is open
 constexpr milliseconds kStepNameBound{5000};
+constexpr milliseconds kEndScriptBound{5000};
 
 void Say(const std::string& line) { std::fprintf(stderr, "cairn: %s\n", line.c_str()); }
 
@@ -259,7 +261,7 @@ class Server {
         dir_(plan.dir),
         open_within_(plan.resolved.settings.open_within),
         registry_(RegistryPath(), plan.step, plan.dir),
-        slurm_(loop, plan.step),
+        slurm_(loop, plan.step, !supervised),
         unopened_(loop, [this] { StillUnopened(); }),
         poll_(loop, [this] { Poll(); }),
         reception_(loop, std::move(plan.listeners),
@@ -291,6 +293,8 @@ class Server {
           dir_);
     if (copier_ && !copier_->LastWord().empty()) Say(copier_->LastWord());
   }
+
+  const std::string& stopped_script() const { return slurm_.stopped_script(); }
 
  private:
   void Opened(const std::string& session) {
@@ -455,10 +459,16 @@ int HostMain(const HostOptions& options) {
   (*loop)->Run(
       [&] { server = std::make_unique<Server>(loop->get(), std::move(plan), supervision.life.has_value()); });
   if (hand_over.Finish()) hand_over.AwaitEnd();
+  std::string script;
   (*loop)->Run([&] {
     server->Bury();
+    script = server->stopped_script();
     server.reset();
   });
+  if (script.empty()) return 0;
+  if (const Status ended = EndScript(script, kEndScriptBound); !ended.ok())
+    Say("the script of job " + script + " could not be ended (" + ended.message() +
+        "): Slurm does it, and requeues the job, when the grace time is over");
   return 0;
 }
 

@@ -1,11 +1,14 @@
 #include "runtime/host/slurm_service.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <ctime>
 #include <random>
 #include <utility>
 #include <vector>
 
+#include "runtime/slurm/batch_script.h"
 #include "runtime/slurm/cause.h"
 #include "runtime/slurm/requeue.h"
 
@@ -16,6 +19,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kAnswerBound{2000};
 constexpr milliseconds kRequeueCommandBound{5000};
+constexpr int kRequeuesWhatEnds =
+    2405;  // the release from which a job that ends in its grace time is requeued
 constexpr int kJitterMs = 100;
 
 milliseconds Jitter() {
@@ -31,7 +36,8 @@ std::string StepId(uint32_t job, uint32_t step) { return std::to_string(job) + "
 
 }  // namespace
 
-SlurmService::SlurmService(Loop* loop, const StepIdentity& step) : loop_(loop), step_(step), runner_(loop) {}
+SlurmService::SlurmService(Loop* loop, const StepIdentity& step, bool script_may_end)
+    : loop_(loop), step_(step), script_may_end_(script_may_end), runner_(loop) {}
 SlurmService::~SlurmService() = default;
 
 void SlurmService::AskCause(const CauseQuery& query, std::function<void(CauseReply)> done) {
@@ -91,7 +97,10 @@ void SlurmService::ReadConfig(uint64_t question) {
   if (kill_wait_) return Classify(question);
   runner_.Run({"scontrol", "show", "config"}, kAnswerBound,
               [this, question](const Result<std::string>& text) {
-                if (text.ok()) kill_wait_ = ParseKillWait(*text);
+                if (text.ok()) {
+                  kill_wait_ = ParseKillWait(*text);
+                  release_ = ParseSlurmRelease(*text);
+                }
                 Classify(question);
               });
 }
@@ -145,10 +154,12 @@ void SlurmService::AskHolder(const HolderQuery& query, std::function<void(Holder
 
 void SlurmService::AskRequeue(const RequeueQuery& query, std::function<void(RequeueReply)> done) {
   if (step_.job == 0) return done({query.id, false, "this is no Slurm job: there is nothing to requeue"});
-  Requeue(&runner_, step_.job, step_.restart, kRequeueCommandBound,
-          [query, done = std::move(done)](RequeueResult result) {
-            done({query.id, result.requeued, std::move(result.text)});
-          });
+  const RequeueOrder order{step_.job, step_.step, step_.restart,
+                           script_may_end_ && release_ >= kRequeuesWhatEnds && BelowShellScript(getpid())};
+  Requeue(&runner_, order, kRequeueCommandBound, [this, query, done = std::move(done)](RequeueResult result) {
+    stopped_script_ = std::move(result.stopped_script);
+    done({query.id, result.requeued, std::move(result.text)});
+  });
 }
 
 HolderReply JudgeHolder(const HolderQuery& query, const Result<std::string>& job,
@@ -165,8 +176,8 @@ HolderReply JudgeHolder(const HolderQuery& query, const Result<std::string>& job
     return {query.id, Alive::kNo,
             name + " has been requeued since (Restarts=" + std::to_string(record->restarts) + ")"};
   }
-  const bool running = record->state == "RUNNING" || record->state == "SUSPENDED" ||
-                       record->state == "COMPLETING" || record->state == "STOPPED";
+  const bool running =
+      record->state == "RUNNING" || record->state == "SUSPENDED" || record->state == "COMPLETING";
   if (!running) return {query.id, Alive::kNo, name + " is " + record->state};
   if (step != nullptr && !step->ok() && step->status().message().find("not found") != std::string::npos) {
     return {query.id, Alive::kNo, "step " + StepId(query.job, query.step) + " has ended"};

@@ -20,7 +20,8 @@ namespace cairn {
 
 class SlurmService {
  public:
-  SlurmService(Loop* loop, const StepIdentity& step);
+  // script_may_end: nobody but the batch script, if there is one, waits for the end of the step (RequeueOrder).
+  SlurmService(Loop* loop, const StepIdentity& step, bool script_may_end);
   ~SlurmService();  // whatever is under way is forgotten
 
   // Each calls `done` once: the first two within 2 s, the last within three commands' bounds. A preempted cluster's jobs all ask at once, so
@@ -29,6 +30,9 @@ class SlurmService {
   void AskCause(const CauseQuery& query, std::function<void(CauseReply)> done);
   void AskHolder(const HolderQuery& query, std::function<void(HolderReply)> done);
   void AskRequeue(const RequeueQuery& query, std::function<void(RequeueReply)> done);
+
+  // For EndScript, when the step has ended; "" = nothing is to be done.
+  const std::string& stopped_script() const { return stopped_script_; }
 
  private:
   // A question about the cause that is under way, by a number of its own.
@@ -46,8 +50,11 @@ class SlurmService {
 
   Loop* const loop_;
   const StepIdentity step_;
+  const bool script_may_end_;
   std::optional<PartitionRecord> partition_;       // read once
-  std::optional<std::chrono::seconds> kill_wait_;  // read once
+  std::optional<std::chrono::seconds> kill_wait_;  // read once, and with it
+  int release_ = 0;                                // 2411; 0 = not known
+  std::string stopped_script_;
   std::map<uint64_t, Question> questions_;
   uint64_t next_question_ = 0;
   CommandRunner runner_;

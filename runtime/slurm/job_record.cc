@@ -104,7 +104,7 @@ JobRecord ToRecord(const std::map<std::string, std::string, std::less<>>& fields
   r.user = user.substr(0, user.find('('));
   r.state = text("JobState");
   // Flags that scontrol prints in the place of RUNNING: the first while a signal, such as the grace time's, is on its way to the nodes.
-  if (r.state == "SIGNALING" || r.state == "RESIZING") r.state = "RUNNING";
+  if (r.state == "SIGNALING" || r.state == "RESIZING" || r.state == "STOPPED") r.state = "RUNNING";
   r.reason = text("Reason");
   r.partition = text("Partition");
   r.account = text_or_none("Account");
@@ -128,6 +128,18 @@ JobRecord ToRecord(const std::map<std::string, std::string, std::less<>>& fields
   r.preempt_time = Time(text("PreemptTime"));
   r.time_limit = Span(text("TimeLimit"));
   return r;
+}
+
+// The value in the line `key   = value` of `scontrol show config`; "" when there is none.
+std::string_view ConfigValue(std::string_view config, std::string_view key) {
+  while (!config.empty()) {
+    const std::string_view line = config.substr(0, config.find('\n'));
+    config.remove_prefix(std::min(line.size() + 1, config.size()));
+    const size_t equals = line.find('=');
+    if (equals != std::string_view::npos && Trim(line.substr(0, equals)) == key)
+      return Trim(line.substr(equals + 1));
+  }
+  return "";
 }
 
 }  // namespace
@@ -160,12 +172,15 @@ Result<PartitionRecord> ParsePartitionRecord(std::string_view text) {
 }
 
 std::chrono::seconds ParseKillWait(std::string_view config) {
-  constexpr std::chrono::seconds kDefault{30};
-  const size_t line = config.find("KillWait ");
-  if (line == std::string_view::npos || (line > 0 && config[line - 1] != '\n')) return kDefault;
-  const std::string_view rest = config.substr(line, config.find('\n', line) - line);
-  const size_t equals = rest.find('=');
-  return equals == std::string_view::npos ? kDefault : Span(Trim(rest.substr(equals + 1))).value_or(kDefault);
+  return Span(ConfigValue(config, "KillWait")).value_or(std::chrono::seconds(30));
+}
+
+int ParseSlurmRelease(std::string_view config) {
+  const std::string_view version = ConfigValue(config, "SLURM_VERSION");
+  const size_t dot = std::min(version.find('.'), version.size());
+  const auto year = Number<int>(version.substr(0, dot));
+  const auto month = Number<int>(version.substr(std::min(dot + 1, version.size())).substr(0, 2));
+  return year && month ? *year * 100 + *month : 0;
 }
 
 }  // namespace cairn

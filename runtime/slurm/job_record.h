@@ -47,6 +47,9 @@ Result<PartitionRecord> ParsePartitionRecord(std::string_view text);
 // KillWait of `scontrol show config`; Slurm's default of 30 s when it is not told.
 std::chrono::seconds ParseKillWait(std::string_view config);
 
+// The release in it, 2411 for 24.11.5; 0 when it is not told.
+int ParseSlurmRelease(std::string_view config);
+
 }  // namespace cairn
 
 #endif  // CAIRN_RUNTIME_SLURM_JOB_RECORD_H_

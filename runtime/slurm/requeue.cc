@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/slurm/run_now.h"
+
 namespace cairn {
 namespace {
 
@@ -20,23 +22,61 @@ void ReadRecord(CommandRunner* runner, uint32_t job_id, std::chrono::millisecond
               });
 }
 
+std::string ItResumes(const std::string& target) {
+  return " and will resume; Slurm holds it for two minutes, which its owner may end with: scontrol update "
+         "JobId=" +
+         target + " StartTime=now+2";
+}
+
 RequeueResult ReadBack(const Result<JobRecord>& record, int our_restart, const std::string& target,
                        const Status& called) {
   const std::string by_hand = "resubmit it, or try: scontrol requeue " + target;
-  if (record.ok() && record->restarts > our_restart) {
-    return {true, Job(target) +
-                      " is requeued and will resume; Slurm holds it for two minutes, which its owner may end "
-                      "with: scontrol update JobId=" +
-                      target + " StartTime=now+2"};
-  }
-  if (!called.ok()) return {false, Job(target) + " was not requeued: " + called.message() + "; " + by_hand};
+  if (record.ok() && record->restarts > our_restart)
+    return {true, Job(target) + " is requeued" + ItResumes(target), ""};
+  if (!called.ok())
+    return {false, Job(target) + " was not requeued: " + called.message() + "; " + by_hand, ""};
   if (!record.ok()) {
-    return {false, "scontrol took the requeue of " + Job(target) +
-                       ", but its state could not be read back (" + record.status().message() +
-                       "): look at it with: squeue -j " + target};
+    return {false,
+            "scontrol took the requeue of " + Job(target) + ", but its state could not be read back (" +
+                record.status().message() + "): look at it with: squeue -j " + target,
+            ""};
   }
-  return {false, "scontrol reported the requeue of " + Job(target) + " as done, but its record says " +
-                     record->state + " with Restarts=" + std::to_string(record->restarts) + "; " + by_hand};
+  return {false,
+          "scontrol reported the requeue of " + Job(target) + " as done, but its record says " +
+              record->state + " with Restarts=" + std::to_string(record->restarts) + "; " + by_hand,
+          ""};
+}
+
+void RequeueByCommand(CommandRunner* runner, const RequeueOrder& order, const std::string& target,
+                      std::chrono::milliseconds bound, std::function<void(RequeueResult)> done) {
+  runner->Run({"scontrol", "requeue", target}, bound, [=](const Result<std::string>& called) {
+    ReadRecord(runner, order.job, bound, [=, called = called.status()](const Result<JobRecord>& now) {
+      done(ReadBack(now, order.restart, target, called));
+    });
+  });
+}
+
+std::vector<std::string> SignalScript(const std::string& signal, const std::string& target) {
+  return {"scancel", "--batch", "--signal=" + signal, target};
+}
+
+void RequeueByEnd(CommandRunner* runner, const RequeueOrder& order, const std::string& target,
+                  std::chrono::milliseconds bound, std::function<void(RequeueResult)> done) {
+  runner->Run(SignalScript("STOP", target), bound, [=](const Result<std::string>& stopped) {
+    if (!stopped.ok()) return RequeueByCommand(runner, order, target, bound, done);
+    const std::string step = target + "." + std::to_string(order.step);
+    runner->Run({"scancel", step}, bound, [=](const Result<std::string>& cancelled) {
+      if (cancelled.ok())
+        return done({true, Job(target) + " is requeued as its script ends," + ItResumes(target), target});
+      runner->Run(SignalScript("CONT", target), bound,
+                  [=](const Result<std::string>&) { RequeueByCommand(runner, order, target, bound, done); });
+    });
+  });
+}
+
+// Components of a heterogeneous job end one by one.
+bool EndsInGraceTime(const JobRecord& record) {
+  return record.preempt_time && record.state == "RUNNING" && record.het_job_id.value_or(0) == 0;
 }
 
 }  // namespace
@@ -58,23 +98,27 @@ std::string WhyNotRequeue(const JobRecord& record, int our_restart) {
   return "";
 }
 
-void Requeue(CommandRunner* runner, uint32_t job_id, int our_restart, std::chrono::milliseconds bound,
+void Requeue(CommandRunner* runner, const RequeueOrder& order, std::chrono::milliseconds bound,
              std::function<void(RequeueResult)> done) {
-  ReadRecord(runner, job_id, bound, [=, done = std::move(done)](Result<JobRecord> record) {
+  ReadRecord(runner, order.job, bound, [=, done = std::move(done)](Result<JobRecord> record) {
     if (!record.ok()) {
-      return done({false, Job(std::to_string(job_id)) + " is not requeued: its record cannot be read (" +
-                              record.status().message() + ")"});
+      return done({false,
+                   Job(std::to_string(order.job)) + " is not requeued: its record cannot be read (" +
+                       record.status().message() + ")",
+                   ""});
     }
     const std::string target = RequeueTarget(*record);
-    if (const std::string why = WhyNotRequeue(*record, our_restart); !why.empty()) {
-      return done({record->restarts > our_restart, Job(target) + " is not requeued by Cairn: " + why});
+    if (const std::string why = WhyNotRequeue(*record, order.restart); !why.empty()) {
+      return done({record->restarts > order.restart, Job(target) + " is not requeued by Cairn: " + why, ""});
     }
-    runner->Run({"scontrol", "requeue", target}, bound, [=](const Result<std::string>& called) {
-      ReadRecord(runner, job_id, bound, [=, called = called.status()](const Result<JobRecord>& now) {
-        done(ReadBack(now, our_restart, target, called));
-      });
-    });
+    if (order.script_may_end && EndsInGraceTime(*record))
+      return RequeueByEnd(runner, order, target, bound, done);
+    RequeueByCommand(runner, order, target, bound, done);
   });
+}
+
+Status EndScript(const std::string& job, std::chrono::milliseconds bound) {
+  return RunNow(SignalScript("KILL", job), bound).status();
 }
 
 }  // namespace cairn

@@ -5,6 +5,14 @@
 //  2. `scontrol requeue` of exactly this job: <array>_<task> for a task of an array, the leading component of a heterogeneous job.
 //  3. Read the record again: scontrol reports success even when it did nothing. Only Restarts above ours counts.
 //
+// Slurm 24.05 and later requeue a job by themselves when its script ends in its grace time. A requeue by command lets them forget nothing of that time: when
+// the next life has finished, they requeue the job once more (tried on 24.11.5). So there, where the caller can (`script_may_end`):
+//
+//  2. SIGSTOP to the script alone, so that it does not go on behind its srun; then the step is cancelled, as a requeue would. Should anything of it
+//     fail, the script is continued, and 2 and 3 above follow.
+//  3. When the step has ended, and all that it printed is out, the caller ends the script (EndScript). If it cannot, Slurm does so at the end
+//     of the grace time.
+//
 // Slurm holds a requeued job for two minutes; by then this job's own processes are gone, so the hold can only be lifted from outside: the text
 // gives the command.
 #ifndef CAIRN_RUNTIME_SLURM_REQUEUE_H_
@@ -21,9 +29,16 @@
 
 namespace cairn {
 
+struct RequeueOrder {
+  uint32_t job = 0, step = 0;  // step: the one that is left when the script is to end
+  int restart = 0;             // of this life
+  bool script_may_end = false;
+};
+
 struct RequeueResult {
   bool requeued = false;
-  std::string text;  // what happened and what will happen next, for the user
+  std::string text;            // what happened and what will happen next, for the user
+  std::string stopped_script;  // the job whose script is stopped, for EndScript; "" = none is
 };
 
 // The name that scontrol wants for exactly this job: "12", "12_3", or the leader's "12" for the component 13
@@ -34,8 +49,11 @@ std::string RequeueTarget(const JobRecord& record);
 std::string WhyNotRequeue(const JobRecord& record, int our_restart);
 
 // `done` is called once, from the runner. `bound` is for each command.
-void Requeue(CommandRunner* runner, uint32_t job_id, int our_restart, std::chrono::milliseconds bound,
+void Requeue(CommandRunner* runner, const RequeueOrder& order, std::chrono::milliseconds bound,
              std::function<void(RequeueResult)> done);
+
+// Ends the script that a requeue has stopped. Blocking; any thread.
+Status EndScript(const std::string& job, std::chrono::milliseconds bound);
 
 }  // namespace cairn
 

@@ -91,7 +91,7 @@ SCRIPT
   as_user srun --nodelist=n1 ./script >"$BATS_TEST_TMPDIR/with"
   # Job ids, ports and pids differ from one step to the next: what differs between two steps without the plugin is compared by name alone.
   local changing
-  changing=$(diff "$BATS_TEST_TMPDIR/without" "$BATS_TEST_TMPDIR/again" | grep -oP '^[<>] \K[A-Z_0-9]+(?==)' | sort -u | paste -sd '|')
+  changing=$(diff "$BATS_TEST_TMPDIR/without" "$BATS_TEST_TMPDIR/again" | grep -oP '^[<>] \K\w+(?==)' | sort -u | paste -sd '|')
   [[ -n $changing ]]
   changing+='|SLURM_JOB_(START|END)_TIME'  # of two steps within one second they are equal
   diff <(sed -E "s/^($changing)=.*/\1/" "$BATS_TEST_TMPDIR/without") <(sed -E "s/^($changing)=.*/\1/" "$BATS_TEST_TMPDIR/with")

@@ -14,7 +14,7 @@ CauseReply Ask(int questions) {
   auto loop = std::move(*Loop::Start("test"));
   std::unique_ptr<SlurmService> service;
   loop->Run([&] {
-    service = std::make_unique<SlurmService>(loop.get(), StepIdentity{5, 0, 1, {}, {}, "a", "me"});
+    service = std::make_unique<SlurmService>(loop.get(), StepIdentity{5, 0, 1, {}, {}, "a", "me"}, true);
   });
   CauseReply reply;
   for (int i = 0; i < questions; ++i) {

@@ -1,4 +1,4 @@
-// FakeScontrol: an `scontrol` on PATH that answers by a shell script, for what a real Slurm does only at a rare moment.
+// FakeScontrol: an `scontrol`, and an `scancel`, on PATH that answer by a shell script, for what a real Slurm does only at a rare moment.
 #ifndef CAIRN_TESTS_RUNTIME_SLURM_FAKE_SCONTROL_H_
 #define CAIRN_TESTS_RUNTIME_SLURM_FAKE_SCONTROL_H_
 
@@ -12,12 +12,14 @@ namespace cairn {
 
 class FakeScontrol {
  public:
-  // `script`: the body, with the arguments in "$*" and this folder in $here.
+  // `script`: the body, with the arguments in "$*", the command's name in $command and this folder in $here.
   explicit FakeScontrol(const std::string& script) : old_path_(getenv("PATH")) {
     std::string name = std::filesystem::temp_directory_path() / "cairn-scontrol-XXXXXX";
     dir_ = mkdtemp(name.data());
-    std::ofstream(dir_ / "scontrol") << "#!/bin/sh\nhere=" << dir_.string() << "\n" << script << "\n";
+    std::ofstream(dir_ / "scontrol") << "#!/bin/sh\ncommand=${0##*/}\nhere=" << dir_.string() << "\n"
+                                     << script << "\n";
     std::filesystem::permissions(dir_ / "scontrol", std::filesystem::perms::owner_all);
+    std::filesystem::create_symlink("scontrol", dir_ / "scancel");
     setenv("PATH", (dir_.string() + ":" + old_path_).c_str(), 1);
   }
   ~FakeScontrol() {

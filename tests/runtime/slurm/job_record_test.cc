@@ -134,5 +134,14 @@ TEST(KillWait, IsReadFromTheConfigurationOrSlurmsDefault) {
   EXPECT_EQ(ParseKillWait(""), std::chrono::seconds(30));
 }
 
+TEST(ParseSlurmRelease, ReadsYearAndMonthOrNothing) {
+  const std::string head =
+      "Configuration data as of 2026-11-30T07:16:25\nSLURM_CONF              = /etc/slurm.conf\n";
+  EXPECT_EQ(ParseSlurmRelease(head + "SLURM_VERSION           = 24.11.5\nSrunEpilog = (null)\n"), 2411);
+  EXPECT_EQ(ParseSlurmRelease(head + "SLURM_VERSION           = 25.05.0-0rc1\n"), 2505);
+  EXPECT_EQ(ParseSlurmRelease(head + "SLURM_VERSION           = unknown\n"), 0);
+  EXPECT_EQ(ParseSlurmRelease(head), 0);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -33,13 +33,14 @@ TEST(WhyNotRequeue, AllowsPreemptedAndTimedOutBatchJobsAlone) {
   EXPECT_THAT(why("JobState=RUNNING Requeue=1 Restarts=1 BatchFlag=0"), HasSubstr("no batch job"));
 }
 
-RequeueResult RequeueJobFive() {
+RequeueResult RequeueJobFive(bool script_may_end = false) {
   auto loop = std::move(*Loop::Start("test"));
   std::unique_ptr<CommandRunner> runner;
   std::promise<RequeueResult> answer;
   loop->Run([&] {
     runner = std::make_unique<CommandRunner>(loop.get());
-    Requeue(runner.get(), 5, 1, std::chrono::milliseconds(20000),
+    const RequeueOrder order{.job = 5, .step = 2, .restart = 1, .script_may_end = script_may_end};
+    Requeue(runner.get(), order, std::chrono::milliseconds(20000),
             [&](RequeueResult r) { answer.set_value(std::move(r)); });
   });
   RequeueResult result = answer.get_future().get();
@@ -84,6 +85,60 @@ TEST(Requeue, SaysThatSlurmRefused) {
   const RequeueResult result = RequeueJobFive();
   EXPECT_FALSE(result.requeued);
   EXPECT_THAT(result.text, HasSubstr("Requested operation is presently disabled"));
+}
+
+// A job whose record says `job`. What $refused is a pattern of fails.
+std::string Preempted(const std::string& refused,
+                      const std::string& job = "PreemptTime=2026-11-30T07:16:20") {
+  return R"(
+    echo "$command $*" >> $here/calls
+    case "$command $*" in )" +
+         refused + R"() exit 1 ;; esac
+    if [ $1 = requeue ]; then touch $here/requeued; fi
+    if [ -e $here/requeued ]; then restarts=2; else restarts=1; fi
+    [ "$1" != show ] || echo "JobId=5 JobState=RUNNING Requeue=1 Restarts=$restarts BatchFlag=1 )" +
+         job + "\"";
+}
+
+TEST(Requeue, StopsTheScriptOfAJobInItsGraceTimeAndCancelsTheStepWhereThatIsAllowed) {
+  const FakeScontrol scontrol(Preempted("nothing"));
+  const RequeueResult result = RequeueJobFive(true);
+  EXPECT_TRUE(result.requeued);
+  EXPECT_EQ(result.stopped_script, "5");
+  EXPECT_THAT(result.text, HasSubstr("as its script ends, and will resume"));
+  EXPECT_EQ(scontrol.Read("calls"), "scontrol show job -o 5\nscancel --batch --signal=STOP 5\nscancel 5.2\n");
+}
+
+TEST(Requeue, EndsTheScriptThatWasStopped) {
+  const FakeScontrol scontrol(Preempted("nothing"));
+  EXPECT_TRUE(EndScript("5", std::chrono::milliseconds(20000)).ok());
+  EXPECT_EQ(scontrol.Read("calls"), "scancel --batch --signal=KILL 5\n");
+}
+
+TEST(Requeue, CallsForARequeueWhereTheScriptCannotBeStopped) {
+  const FakeScontrol scontrol(Preempted("*STOP*"));
+  const RequeueResult result = RequeueJobFive(true);
+  EXPECT_TRUE(result.requeued);
+  EXPECT_EQ(result.stopped_script, "");
+  EXPECT_THAT(scontrol.Read("calls"), HasSubstr("scontrol requeue 5\n"));
+}
+
+TEST(Requeue, LetsTheScriptGoOnAndCallsForARequeueWhereTheStepCannotBeCancelled) {
+  const FakeScontrol scontrol(Preempted("*5.2"));
+  const RequeueResult result = RequeueJobFive(true);
+  EXPECT_TRUE(result.requeued);
+  EXPECT_EQ(result.stopped_script, "");
+  EXPECT_THAT(scontrol.Read("calls"),
+              HasSubstr("scancel 5.2\nscancel --batch --signal=CONT 5\nscontrol requeue 5\n"));
+}
+
+TEST(Requeue, StopsNoScriptOutsideAGraceTimeNorOfAHeterogeneousJob) {
+  for (const std::string job :
+       {"PreemptTime=None", "PreemptTime=2026-11-30T07:16:20 HetJobId=5 HetJobOffset=0"}) {
+    const FakeScontrol scontrol(Preempted("nothing", job));
+    EXPECT_TRUE(RequeueJobFive(true).requeued) << job;
+    EXPECT_THAT(scontrol.Read("calls"), testing::Not(HasSubstr("scancel"))) << job;
+  }
 }
 
 }  // namespace
