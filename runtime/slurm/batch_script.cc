@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -18,9 +19,12 @@ constexpr int kMaxAncestors = 64;
 std::optional<Process> LookUp(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", error);
   const size_t begin = text.find('('), end = text.rfind(')');
   if (begin == std::string::npos || end == std::string::npos || text.size() < end + 4) return std::nullopt;
-  return Process{text.substr(begin + 1, end - begin - 1), std::atoi(text.c_str() + end + 4)};
+  return Process{text.substr(begin + 1, end - begin - 1), program.filename().string(),
+                 std::atoi(text.c_str() + end + 4)};
 }
 
 }  // namespace
@@ -31,7 +35,7 @@ std::string ScriptOf(pid_t pid, const std::function<std::optional<Process>(pid_t
     const std::optional<Process> process = look_up(pid);
     if (!process) return "";
     if (process->name == kDaemon) return below;
-    below = process->name;
+    below = process->program;
     pid = process->parent;
   }
   return "";

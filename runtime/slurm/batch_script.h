@@ -11,11 +11,13 @@
 namespace cairn {
 
 struct Process {
-  std::string name;  // as in /proc/<pid>/comm
+  std::string name;  // as in /proc/<pid>/comm: of a script it is the script's
+  std::string
+      program;  // the file that runs, without its folder: of a script its interpreter; "" where it is another user's
   pid_t parent = 0;
 };
 
-// The name of the ancestor, or of the process itself, that Slurm's daemon has started; "" when there is none, or it cannot be told.
+// The program of the ancestor, or of the process itself, that Slurm's daemon has started; "" when there is none, or it cannot be told.
 std::string ScriptOf(pid_t pid, const std::function<std::optional<Process>(pid_t)>& look_up);
 
 // Whether that is a shell. A shell that stands still holds up nothing of what it has started. Another program may read srun's output, or be srun
