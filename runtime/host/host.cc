@@ -35,6 +35,7 @@
 #include "runtime/mirror/mirror.h"
 #include "runtime/slurm/command.h"
 #include "runtime/slurm/requeue.h"
+#include "runtime/slurm/run_now.h"
 
 namespace cairn {
 namespace {
@@ -466,8 +467,8 @@ int HostMain(const HostOptions& options) {
     server.reset();
   });
   if (script.empty()) return 0;
-  if (const Status ended = EndScript(script, kEndScriptBound); !ended.ok())
-    Say("the script of job " + script + " could not be ended (" + ended.message() +
+  if (const auto ended = RunNow(EndScript(script), kEndScriptBound); !ended.ok())
+    Say("the script of job " + script + " could not be ended (" + ended.status().message() +
         "): Slurm does it, and requeues the job, when the grace time is over");
   return 0;
 }

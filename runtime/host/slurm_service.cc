@@ -37,7 +37,9 @@ std::string StepId(uint32_t job, uint32_t step) { return std::to_string(job) + "
 }  // namespace
 
 SlurmService::SlurmService(Loop* loop, const StepIdentity& step, bool script_may_end)
-    : loop_(loop), step_(step), script_may_end_(script_may_end), runner_(loop) {}
+    : loop_(loop), step_(step), script_may_end_(script_may_end), runner_(loop), end_script_(loop, [this] {
+        runner_.Run(EndScript(stopped_script_), kRequeueCommandBound, [](const Result<std::string>&) {});
+      }) {}
 SlurmService::~SlurmService() = default;
 
 void SlurmService::AskCause(const CauseQuery& query, std::function<void(CauseReply)> done) {
@@ -158,6 +160,7 @@ void SlurmService::AskRequeue(const RequeueQuery& query, std::function<void(Requ
                            script_may_end_ && release_ >= kRequeuesWhatEnds && BelowShellScript(getpid())};
   Requeue(&runner_, order, kRequeueCommandBound, [this, query, done = std::move(done)](RequeueResult result) {
     stopped_script_ = std::move(result.stopped_script);
+    if (!stopped_script_.empty()) end_script_.Once(*kill_wait_);  // read with the release
     done({query.id, result.requeued, std::move(result.text)});
   });
 }

@@ -58,6 +58,7 @@ class SlurmService {
   std::map<uint64_t, Question> questions_;
   uint64_t next_question_ = 0;
   CommandRunner runner_;
+  Timer end_script_;  // of a step that does not end by SIGTERM
 };
 
 // Whether a life still runs, from the answers to `scontrol show job` and, when that says RUNNING, `scontrol show step` (else nullptr).

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "runtime/slurm/run_now.h"
-
 namespace cairn {
 namespace {
 
@@ -65,8 +63,8 @@ void RequeueByEnd(CommandRunner* runner, const RequeueOrder& order, const std::s
   runner->Run(SignalScript("STOP", target), bound, [=](const Result<std::string>& stopped) {
     if (!stopped.ok()) return RequeueByCommand(runner, order, target, bound, done);
     const std::string step = target + "." + std::to_string(order.step);
-    runner->Run({"scancel", step}, bound, [=](const Result<std::string>& cancelled) {
-      if (cancelled.ok())
+    runner->Run({"scancel", "--signal=TERM", step}, bound, [=](const Result<std::string>& signalled) {
+      if (signalled.ok())
         return done({true, Job(target) + " is requeued as its script ends," + ItResumes(target), target});
       runner->Run(SignalScript("CONT", target), bound,
                   [=](const Result<std::string>&) { RequeueByCommand(runner, order, target, bound, done); });
@@ -117,8 +115,6 @@ void Requeue(CommandRunner* runner, const RequeueOrder& order, std::chrono::mill
   });
 }
 
-Status EndScript(const std::string& job, std::chrono::milliseconds bound) {
-  return RunNow(SignalScript("KILL", job), bound).status();
-}
+std::vector<std::string> EndScript(const std::string& job) { return SignalScript("KILL", job); }
 
 }  // namespace cairn

@@ -8,10 +8,10 @@
 // Slurm 24.05 and later requeue a job by themselves when its script ends in its grace time. A requeue by command lets them forget nothing of that time: when
 // the next life has finished, they requeue the job once more (tried on 24.11.5). So there, where the caller can (`script_may_end`):
 //
-//  2. SIGSTOP to the script alone, so that it does not go on behind its srun; then the step is cancelled, as a requeue would. Should anything of it
+//  2. SIGSTOP to the script alone, so that it does not go on behind its srun; then SIGTERM to the step, as a requeue would. Should anything of it
 //     fail, the script is continued, and 2 and 3 above follow.
-//  3. When the step has ended, and all that it printed is out, the caller ends the script (EndScript). If it cannot, Slurm does so at the end
-//     of the grace time.
+//  3. When the step has ended, and all that it printed is out, or KillWait is over, the caller ends the script (EndScript). If it cannot, Slurm
+//     does so at the end of the grace time.
 //
 // Slurm holds a requeued job for two minutes; by then this job's own processes are gone, so the hold can only be lifted from outside: the text
 // gives the command.
@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "planner/base/status.h"
 #include "runtime/slurm/command.h"
@@ -52,8 +53,8 @@ std::string WhyNotRequeue(const JobRecord& record, int our_restart);
 void Requeue(CommandRunner* runner, const RequeueOrder& order, std::chrono::milliseconds bound,
              std::function<void(RequeueResult)> done);
 
-// Ends the script that a requeue has stopped. Blocking; any thread.
-Status EndScript(const std::string& job, std::chrono::milliseconds bound);
+// The command that ends the script which a requeue has stopped.
+std::vector<std::string> EndScript(const std::string& job);
 
 }  // namespace cairn
 

@@ -1,9 +1,19 @@
 #include "runtime/slurm/batch_script.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <string>
+#include <thread>
+
+#include "tests/runtime/temp_dir.h"
 
 namespace cairn {
 namespace {

@@ -100,19 +100,14 @@ std::string Preempted(const std::string& refused,
          job + "\"";
 }
 
-TEST(Requeue, StopsTheScriptOfAJobInItsGraceTimeAndCancelsTheStepWhereThatIsAllowed) {
+TEST(Requeue, StopsTheScriptOfAJobInItsGraceTimeAndEndsTheStepWhereThatIsAllowed) {
   const FakeScontrol scontrol(Preempted("nothing"));
   const RequeueResult result = RequeueJobFive(true);
   EXPECT_TRUE(result.requeued);
   EXPECT_EQ(result.stopped_script, "5");
   EXPECT_THAT(result.text, HasSubstr("as its script ends, and will resume"));
-  EXPECT_EQ(scontrol.Read("calls"), "scontrol show job -o 5\nscancel --batch --signal=STOP 5\nscancel 5.2\n");
-}
-
-TEST(Requeue, EndsTheScriptThatWasStopped) {
-  const FakeScontrol scontrol(Preempted("nothing"));
-  EXPECT_TRUE(EndScript("5", std::chrono::milliseconds(20000)).ok());
-  EXPECT_EQ(scontrol.Read("calls"), "scancel --batch --signal=KILL 5\n");
+  EXPECT_EQ(scontrol.Read("calls"),
+            "scontrol show job -o 5\nscancel --batch --signal=STOP 5\nscancel --signal=TERM 5.2\n");
 }
 
 TEST(Requeue, CallsForARequeueWhereTheScriptCannotBeStopped) {
@@ -123,13 +118,13 @@ TEST(Requeue, CallsForARequeueWhereTheScriptCannotBeStopped) {
   EXPECT_THAT(scontrol.Read("calls"), HasSubstr("scontrol requeue 5\n"));
 }
 
-TEST(Requeue, LetsTheScriptGoOnAndCallsForARequeueWhereTheStepCannotBeCancelled) {
+TEST(Requeue, LetsTheScriptGoOnAndCallsForARequeueWhereTheStepCannotBeSignalled) {
   const FakeScontrol scontrol(Preempted("*5.2"));
   const RequeueResult result = RequeueJobFive(true);
   EXPECT_TRUE(result.requeued);
   EXPECT_EQ(result.stopped_script, "");
   EXPECT_THAT(scontrol.Read("calls"),
-              HasSubstr("scancel 5.2\nscancel --batch --signal=CONT 5\nscontrol requeue 5\n"));
+              HasSubstr("scancel --signal=TERM 5.2\nscancel --batch --signal=CONT 5\nscontrol requeue 5\n"));
 }
 
 TEST(Requeue, StopsNoScriptOutsideAGraceTimeNorOfAHeterogeneousJob) {
