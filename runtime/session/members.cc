@@ -44,6 +44,17 @@ Result<State> Members::Shares() {
   return std::move(merger).Finish();
 }
 
+Result<TableRooms> Members::Rooms() {
+  TableRooms rooms;
+  for (int rank = 0; rank < world_size_; ++rank) {
+    CAIRN_ASSIGN_OR_RETURN(const Mailbox::Letter letter,
+                           links_.mailbox->Take(TableRoom::kType, rank, kBound));
+    CAIRN_ASSIGN_OR_RETURN(const TableRoom room, DecodeSessionMessage<TableRoom>(letter.payload));
+    for (const auto& [name, rows] : room.rows) rooms[name][static_cast<uint32_t>(rank)] = rows;
+  }
+  return rooms;
+}
+
 Result<std::vector<Outcome>> Members::Ask(const std::function<Order(int rank)>& order_for,
                                           std::chrono::milliseconds bound) {
   const uint32_t round = ++rounds_;

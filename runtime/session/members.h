@@ -41,6 +41,8 @@ class Members {
   // What each found on its node, by rank; what all have registered, merged.
   Result<std::vector<Inventory>> Inventories();
   Result<State> Shares();
+  // After kAskRoom: what has changed of the rooms of tables.
+  Result<TableRooms> Rooms();
 
   void Tell(int rank, const Order& order) { links_.send(rank, order); }
   void TellAll(const Order& order) { links_.broadcast(order); }

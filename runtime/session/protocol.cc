@@ -72,6 +72,24 @@ MergedBlobs ToMerged(const json& in) {
   return out;
 }
 
+json FromRooms(const TableRooms& rooms) {
+  json out = json::object();
+  for (const auto& [name, by_rank] : rooms) {
+    out[name] = json::array();
+    for (const auto& [rank, rows] : by_rank) out[name].push_back({rank, rows});
+  }
+  return out;
+}
+
+TableRooms ToRooms(const json& in) {
+  TableRooms rooms;
+  for (const auto& [name, by_rank] : in.items()) {
+    for (const json& of_rank : by_rank)
+      rooms[name][of_rank.at(0).get<uint32_t>()] = of_rank.at(1).get<int64_t>();
+  }
+  return rooms;
+}
+
 // Something of each rank.
 json FromRanks(const std::map<uint32_t, std::string>& by_rank) {
   json out = json::array();
@@ -138,6 +156,7 @@ json ToJson(const Order& m) {
   return {{"kind", m.kind},
           {"status", FromStatus(m.status)},
           {"state", FromBytes(m.state)},
+          {"rooms", FromRooms(m.table_rooms)},
           {"plans", FromList(m.plans)},
           {"path", m.path},
           {"index", FromHash(m.index_hash)},
@@ -164,6 +183,7 @@ void FromJson(const json& in, Order& m) {
   m.kind = ToKind(in.at("kind"), Order::kStop);
   m.status = ToStatus(in.at("status"));
   m.state = ToBytes(in.at("state"));
+  m.table_rooms = ToRooms(in.at("rooms"));
   m.plans = ToList(in.at("plans"));
   m.path = in.at("path").get<std::string>();
   m.run_id = in.at("run").get<std::string>();
@@ -225,6 +245,9 @@ void FromJson(const json& in, PartnerHeld& m) {
   m.save_id = in.at("id").get<uint64_t>();
   m.ward = in.at("ward").get<uint32_t>();
 }
+
+json ToJson(const TableRoom& m) { return {{"rows", m.rows}}; }
+void FromJson(const json& in, TableRoom& m) { m.rows = in.at("rows").get<std::map<std::string, int64_t>>(); }
 
 json ToJson(const SignalSeen& m) { return {{"signo", m.signo}, {"slurm", m.from_slurm}}; }
 void FromJson(const json& in, SignalSeen& m) {
@@ -303,6 +326,7 @@ CAIRN_INSTANTIATE(Inventory)
 CAIRN_INSTANTIATE(Order)
 CAIRN_INSTANTIATE(Outcome)
 CAIRN_INSTANTIATE(PartnerHeld)
+CAIRN_INSTANTIATE(TableRoom)
 CAIRN_INSTANTIATE(SignalSeen)
 CAIRN_INSTANTIATE(LeaveOrder)
 CAIRN_INSTANTIATE(DrainSeen)

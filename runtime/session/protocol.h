@@ -14,6 +14,7 @@
 #include "runtime/io/hash.h"
 #include "runtime/session/matching.h"
 #include "runtime/session/outputs.h"
+#include "runtime/session/state.h"
 #include "runtime/staging/leftovers.h"
 
 namespace cairn {
@@ -30,8 +31,9 @@ enum SessionMessage : uint16_t {
   kBulkAddressMessage = 9,  // member ↔ member: AddressBook
   kInventoryMessage = 10,   // member → leader
   kDrainSeenMessage = 11,   // member → leader: at the begin and the end of its drain, and between
-  kHurryMessage = 12,  // leader → all, empty: the job is about to end; drains at full speed from now on
-  kHeldMessage = 13,   // member → leader: PartnerHeld
+  kHurryMessage = 12,      // leader → all, empty: the job is about to end; drains at full speed from now on
+  kHeldMessage = 13,       // member → leader: PartnerHeld
+  kTableRoomMessage = 14,  // member → leader: TableRoom
 };
 
 // How opening ended, for every member.
@@ -48,6 +50,12 @@ struct Inventory {
   std::string node;
   Status mpi;                   // whether it can hand on over MPI what it reads: as OfferMpi
   std::vector<LeftSlot> slots;  // of dead ranks; from one member per node
+};
+
+// The tables of a member that have room for other numbers of rows than it told before, and for how many.
+struct TableRoom {
+  static constexpr uint16_t kType = kTableRoomMessage;
+  std::map<std::string, int64_t> rows;
 };
 
 // A slot that a dead rank left on the node of the member that gets the order.
@@ -69,7 +77,8 @@ struct Order {
   static constexpr uint16_t kType = kOrderMessage;
   enum Kind : uint8_t {
     kLayout,      // `state` is what all members registered, merged: keep it; nothing is reported
-    kShare,       // send the share once more: tables may have grown; nothing else is reported
+    kAskRoom,     // tables may have grown: send TableRoom; nothing else is reported
+    kRoom,        // `table_rooms` are those that have changed: keep them; nothing is reported
     kShowLayout,  // report the layout of the folder `path` of this node's local tier
     kRescue,  // write the images of `sources`, saved under the layout `state`, into the attempt's folder `path`; report records
     kNear,  // copies of files of the checkpoint `path` lie in the memory of the nodes `near`: keep it; nothing is reported
@@ -91,6 +100,7 @@ struct Order {
   Kind kind = kStop;
   Status status;
   std::string state;
+  TableRooms table_rooms;  // kRoom
   // EncodePlans. kPlanAll: by rank. kLoad: where the program has a load planner this member's own, joined.
   std::vector<std::string> plans;
   std::string path;

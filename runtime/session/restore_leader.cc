@@ -68,10 +68,7 @@ Result<Order> RestoreLeader::Restore() {
   const bool start_over = boot_.settings.resume == Resume::kNever && boot_.first_life;
   if (const RunDirectory* dir = keeper_.directory(); dir != nullptr && !start_over) {
     CAIRN_ASSIGN_OR_RETURN(order, Choose(*dir));
-    if (order.restored && !state_.tables.empty()) {
-      members_.TellAll(Order{.kind = Order::kShare});
-      CAIRN_RETURN_IF_ERROR(MergeShares());
-    }
+    if (order.restored && !state_.tables.empty()) CAIRN_RETURN_IF_ERROR(LayOutTables());
   } else if (boot_.known_to_save) {
     return Status(Code::kNotFound, "an earlier life of this job has saved in " + boot_.settings.dir +
                                        ", which cannot be used now: is a mount missing?");
@@ -106,6 +103,17 @@ Status RestoreLeader::MergeShares() {
   CAIRN_ASSIGN_OR_RETURN(state_, members_.Shares());
   state_.writer_of = ChooseWriters(boot_.settings, inventories_);
   CAIRN_ASSIGN_OR_RETURN(index_, TellLayout(state_, members_));
+  return OkStatus();
+}
+
+// A restore changes nothing else of the layout. Where no table has grown, the plan of all saves is what it was.
+Status RestoreLeader::LayOutTables() {
+  members_.TellAll(Order{.kind = Order::kAskRoom});
+  CAIRN_ASSIGN_OR_RETURN(TableRooms rooms, members_.Rooms());
+  if (rooms.empty()) return OkStatus();
+  CAIRN_RETURN_IF_ERROR(SetRooms(rooms, &state_));
+  CAIRN_ASSIGN_OR_RETURN(index_, IndexOfSaves(state_));
+  members_.TellAll(Order{.kind = Order::kRoom, .table_rooms = std::move(rooms)});
   return OkStatus();
 }
 

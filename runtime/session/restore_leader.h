@@ -46,6 +46,7 @@ class RestoreLeader {
  private:
   Result<Order> Restore();
   Status MergeShares();
+  Status LayOutTables();
   Result<Order> Choose(const RunDirectory& dir);
   Result<Order> BeginFrom(const Origin& origin);
   Result<Order> OfferForeign(const Origin& origin, const std::string& title, const MatchOptions& match);

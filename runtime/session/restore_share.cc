@@ -51,8 +51,13 @@ Result<cairn_report> RestoreShare::Follow() {
       PlaceTables();
       continue;
     }
-    if (order.kind == Order::kShare) {
-      links_.send(kShareMessage, EncodeShare(items_));
+    if (order.kind == Order::kAskRoom) {
+      links_.send(TableRoom::kType, EncodeSessionMessage(RoomThatChanged()));
+      continue;
+    }
+    if (order.kind == Order::kRoom) {
+      CAIRN_RETURN_IF_ERROR(SetRooms(order.table_rooms, &state_));
+      PlaceTables();
       continue;
     }
     if (order.kind == Order::kNear) {
@@ -136,6 +141,20 @@ void RestoreShare::CutOutputs(const OutputLengths& saved) {
   for (const std::string& warning : report.warnings) links_.log->Warn(warning);
 }
 
+// Against what all were told.
+TableRoom RestoreShare::RoomThatChanged() const {
+  TableRoom room;
+  for (const RegisteredTable& table : items_.tables()) {
+    int64_t told = 0;
+    for (const Piece& piece : state_.layout.pieces) {
+      if (static_cast<int>(piece.rank) == boot_.rank && state_.layout.arrays[piece.array].name == table.name)
+        told = piece.box.extent[0];
+    }
+    if (table.capacity != told) room.rows[table.name] = table.capacity;
+  }
+  return room;
+}
+
 void RestoreShare::PlaceTables() {
   const Layout& layout = state_.layout;
   for (size_t t = 0; t < items_.tables().size(); ++t) {
@@ -206,7 +225,8 @@ Status RestoreShare::Obey(const Order& order, Outcome* outcome) {
     case Order::kPrepare:
       return Prepare(order, outcome);
     case Order::kLayout:
-    case Order::kShare:
+    case Order::kAskRoom:
+    case Order::kRoom:
     case Order::kNear:
     case Order::kForeign:
     case Order::kMerged:

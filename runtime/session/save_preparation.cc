@@ -68,10 +68,14 @@ std::vector<uint32_t> ChooseWriters(const Settings& settings, const std::vector<
   return ShareOutFiles(NodesOf(inventories), settings.files);
 }
 
-Result<Index> TellLayout(const State& state, Members& members) {
+Result<Index> IndexOfSaves(const State& state) {
   CAIRN_ASSIGN_OR_RETURN(const Writers writers, Writers::Make(state.layout, state.writer_of));
   CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(writers.layout()));
-  CAIRN_ASSIGN_OR_RETURN(Index index, DescribeSave(writers.layout(), plan));
+  return DescribeSave(writers.layout(), plan);
+}
+
+Result<Index> TellLayout(const State& state, Members& members) {
+  CAIRN_ASSIGN_OR_RETURN(Index index, IndexOfSaves(state));
   members.TellAll(Order{.kind = Order::kLayout, .state = EncodeState(state)});
   return index;
 }

@@ -27,7 +27,9 @@ namespace cairn {
 // and those that others fill, too, are not whole by then.
 std::vector<uint32_t> ChooseWriters(const Settings& settings, const std::vector<Inventory>& inventories);
 
-// Returns the index of every save of this state, but for the files' roots.
+// The index of every save of this state, but for the files' roots.
+Result<Index> IndexOfSaves(const State& state);
+// Returns it.
 Result<Index> TellLayout(const State& state, Members& members);
 
 // The keeper has begun (Keeper::GoOnFrom) with this state and its index.

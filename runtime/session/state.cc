@@ -183,7 +183,8 @@ Status ShareMerger::Add(std::string_view share) {
     if (rank == 0) CAIRN_RETURN_IF_ERROR(Begin(items));
     if (items != items_ || list_of.size() != arrays_.size())
       CAIRN_RETURN_IF_ERROR(Match(items, rank, &list_of, &lists));
-    for (const auto& [name, rows] : in.at("capacity").items()) capacity_[name].push_back(rows.get<int64_t>());
+    for (const auto& [name, rows] : in.at("capacity").items())
+      rooms_[name][static_cast<uint32_t>(rank)] = rows.get<int64_t>();
     return builder_->AddRank(list_of, lists);
   } catch (const std::exception& e) {
     return {Code::kInternal, "items of rank " + std::to_string(rank) + " cannot be read: " + e.what()};
@@ -196,19 +197,44 @@ Result<State> ShareMerger::Finish() && {
   CAIRN_ASSIGN_OR_RETURN(state.layout, std::move(*builder_).Finish());
   state.blobs = std::move(blobs_);
   for (const auto& [name, row_bytes] : row_bytes_) {
-    const auto array = static_cast<uint32_t>(state.layout.arrays.size());
-    int64_t first = 0;
-    for (uint32_t rank = 0; rank < state.layout.world_size; ++rank) {
-      const int64_t rows = capacity_.at(name).at(rank);
-      if (rows > 0) state.layout.pieces.push_back({array, rank, 0, {{first, 0}, {rows, row_bytes}}});
-      first += rows;
-    }
-    state.layout.arrays.push_back({name, DType::kU8, false, {first, row_bytes}});
+    state.layout.arrays.push_back({name, DType::kU8, false, {0, row_bytes}});
     state.layout.grids.rule_of.push_back(kNoRule);
     state.tables.insert(name);
   }
-  CAIRN_RETURN_IF_ERROR(ValidateLayout(state.layout));
+  CAIRN_RETURN_IF_ERROR(SetRooms(rooms_, &state));
   return state;
+}
+
+Status SetRooms(const TableRooms& rooms, State* state) {
+  Layout& layout = state->layout;
+  std::map<uint32_t, std::vector<int64_t>>
+      rows_of;  // by table's array, then rank; tables stand behind all other arrays
+  for (uint32_t a = 0; a < layout.arrays.size(); ++a) {
+    if (state->tables.contains(layout.arrays[a].name)) rows_of[a].resize(layout.world_size);
+  }
+  std::erase_if(layout.pieces, [&](const Piece& piece) {
+    const auto table = rows_of.find(piece.array);
+    if (table != rows_of.end()) table->second[piece.rank] = piece.box.extent[0];
+    return table != rows_of.end();
+  });
+  for (const auto& [name, by_rank] : rooms) {
+    const auto table = std::find_if(rows_of.begin(), rows_of.end(),
+                                    [&](const auto& t) { return layout.arrays[t.first].name == name; });
+    if (table == rows_of.end() || (!by_rank.empty() && by_rank.rbegin()->first >= layout.world_size))
+      return {Code::kInternal,
+              "the room of table \"" + name + "\" is told of a table or a rank that is not there"};
+    for (const auto& [rank, rows] : by_rank) table->second[rank] = rows;
+  }
+  for (const auto& [array, rows] : rows_of) {
+    const int64_t row_bytes = layout.arrays[array].shape[1];
+    int64_t first = 0;
+    for (uint32_t rank = 0; rank < layout.world_size; ++rank) {
+      if (rows[rank] > 0) layout.pieces.push_back({array, rank, 0, {{first, 0}, {rows[rank], row_bytes}}});
+      first += rows[rank];
+    }
+    layout.arrays[array].shape[0] = first;
+  }
+  return ValidateLayout(layout);
 }
 
 std::string EncodeState(const State& state) {

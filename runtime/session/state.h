@@ -30,6 +30,13 @@ struct State {
   std::vector<uint32_t> writer_of;  // who writes files together (planner/writers.h); the leader decides
 };
 
+// Of tables, by rank: the rows for which the rank has room. All that a restore can change of a state.
+using TableRooms = std::map<std::string, std::map<uint32_t, int64_t>>;
+
+// Lays the tables out with these rooms, and those that are not named as they are. kInternal: there is no such table or rank; kInvalid: the layout
+// would be none.
+Status SetRooms(const TableRooms& rooms, State* state);
+
 // One member's share: what it registered, without addresses. Arrays with equal pieces name one list of boxes.
 std::string EncodeShare(const Items& items);
 
@@ -54,9 +61,9 @@ class ShareMerger {
   std::vector<bool> optional_;                // by array
   std::map<std::string, uint32_t> position_;  // in arrays_
   std::vector<BlobSpec> blobs_;
-  std::map<std::string, int64_t> row_bytes_;              // of tables
-  std::map<std::string, std::vector<int64_t>> capacity_;  // of tables: rows, by rank
-  std::map<std::string, size_t> owner_of_;                // rank, by path of an output
+  std::map<std::string, int64_t> row_bytes_;  // of tables
+  TableRooms rooms_;
+  std::map<std::string, size_t> owner_of_;  // rank, by path of an output
   std::optional<LayoutBuilder> builder_;
 };
 

@@ -63,11 +63,22 @@ class CoordinatorTest : public ::testing::Test {
     });
   }
 
-  // A run that begins: opened, nothing to restore, and each rank has a blob.
-  void Begin() {
-    Items items;
-    EXPECT_TRUE(items.AddBlob("seed", &seed_, sizeof seed_, nullptr, CAIRN_BLOB_RESEED).ok());
+  // A run that begins: opened, nothing to restore, and each rank has a blob, and a number of each of so many arrays.
+  void Begin(int arrays = 0) {
     for (int rank = 0; rank < kRanks; ++rank) {
+      Items items;
+      EXPECT_TRUE(items.AddBlob("seed", &seed_, sizeof seed_, nullptr, CAIRN_BLOB_RESEED).ok());
+      for (int a = 0; a < arrays; ++a) {
+        cairn_piece piece{.offset = {rank}, .extent = {1}, .stride = {}, .data = &seed_};
+        cairn_array array{};
+        array.struct_size = sizeof array;
+        array.dtype = CAIRN_U64;
+        array.ndim = 1;
+        array.shape[0] = kRanks;
+        array.piece_count = 1;
+        array.pieces = &piece;
+        EXPECT_TRUE(items.AddArray("array" + std::to_string(a), array).ok());
+      }
       mailbox_.Put({rank, Inventory::kType, EncodeSessionMessage(Inventory{.node = "n1"})});
       mailbox_.Put({rank, kShareMessage, EncodeShare(items)});
       mailbox_.Put({rank, Outcome::kType, EncodeSessionMessage(Outcome())});  // of its preparation for saves
@@ -100,15 +111,16 @@ class CoordinatorTest : public ::testing::Test {
     loop_->Run([&] { coordinator_->OnSignal(rank, {SIGTERM, true}); });
   }
 
-  // The first save: all have staged, and write their files.
-  void Drain() {
+  // A save, of that many: all have staged, and write their files.
+  void Drain(uint64_t id = 1) {
+    const auto count = static_cast<int64_t>(10 * id);
     Say(0, agreement::Request{});
     Await<agreement::Poll>();
-    AllSay(agreement::Count{1, 10, milliseconds(1), agreement::Mode::kQuiet});
+    AllSay(agreement::Count{id, count, milliseconds(1), agreement::Mode::kQuiet});
     Await<agreement::ArmAt>();
-    AllSay(agreement::Ack{1});
+    AllSay(agreement::Ack{id});
     Await<agreement::Go>();
-    AllSay(agreement::Staged{1, 10, 10, false});
+    AllSay(agreement::Staged{id, count, count, false});
     Await<agreement::Drain>();
   }
   static ToLeader Written() {
@@ -196,6 +208,39 @@ TEST_F(CoordinatorTest, ARequestThatIsRefusedLeavesTheSaveThatIsBeingWrittenAlon
   Say(0, Written());
   Await<agreement::Committed>();
   EXPECT_THAT(Checkpoints(), ElementsAre(10));
+}
+
+// All know what is saved, and where it lies, before the first save: none of them speaks of it.
+TEST_F(CoordinatorTest, TellsTheLayoutOnceHoweverManySavesFollow) {
+  constexpr uint64_t kArrays = 1000, kHeaderBytes = 20 * 4096;
+  Begin(kArrays);
+  for (const uint64_t id : {1, 2, 3}) {
+    const size_t before = next_;
+    Drain(id);
+    size_t said_bytes = 0;
+    for (uint32_t rank = 0; rank < kRanks; ++rank) {
+      MemberRecord record{.shards = {{rank + 1, kHeaderBytes + 8 * kArrays, {}}},
+                          .blobs = {{"seed", "12345678"}}};
+      const std::string bytes = EncodeSessionMessage(record);
+      said_bytes += bytes.size();
+      Say(static_cast<int>(rank), agreement::Record{id, bytes});
+    }
+    Await<agreement::Committed>();
+    EXPECT_LT(said_bytes, 1000U);
+    const std::lock_guard lock(mutex_);
+    size_t told_bytes = 0;
+    for (size_t i = before; i < told_.size(); ++i) told_bytes += told_[i].payload.size();
+    EXPECT_LT(told_bytes, 2000U) << id;  // the layout has 1000 names
+  }
+  EXPECT_THAT(Checkpoints(), ElementsAre(30));
+  const std::lock_guard lock(mutex_);
+  EXPECT_EQ(std::count_if(told_.begin(), told_.end(),
+                          [](const Told& told) {
+                            if (told.type != Order::kType) return false;
+                            const auto order = DecodeSessionMessage<Order>(told.payload);
+                            return order.ok() && !order->state.empty();
+                          }),
+            1);
 }
 
 TEST_F(CoordinatorTest, TheNextLifeOfASupervisedJobFollowsTheSaveThatALossDoesNotHinder) {

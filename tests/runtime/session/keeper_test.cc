@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "runtime/catalog/checkpoints.h"
 #include "runtime/catalog/marks.h"
 #include "runtime/formats/names.h"
 #include "runtime/io/file.h"
@@ -17,13 +18,17 @@ namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Contains;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 // Leaders of lives of one rank, which does at once what it is told.
 class KeeperTest : public ::testing::Test {
  protected:
+  explicit KeeperTest(bool has_table = false) : rank_(1000, has_table) {}
+
   struct Life {
     Bootstrap boot;
     Mailbox mailbox;
@@ -52,7 +57,11 @@ class KeeperTest : public ::testing::Test {
                         [&life](int rank, const Order&) {
                           life.mailbox.Put({rank, Outcome::kType, EncodeSessionMessage(Outcome())});
                         },
-                        [](const Order&) {}});
+                        [&](const Order& order) {
+                          told_all_.push_back(order);
+                          if (order.kind == Order::kAskRoom)
+                            life.mailbox.Put({0, TableRoom::kType, EncodeSessionMessage(grown_)});
+                        }});
     Order order = RestoreLeader(life.boot, {}, members, *life.keeper).Lead();
     EXPECT_EQ(order.kind, Order::kProceed) << order.status.message();
     return order;
@@ -82,10 +91,54 @@ class KeeperTest : public ::testing::Test {
   TempDir tmp_;
   std::string dir_ = tmp_ / "run";
   Log log_{tmp_ / "log", ""};
-  OneRank rank_{1000};
+  OneRank rank_;
   std::unique_ptr<Saver> saver_ = rank_.MakeSaver(0);
   uint64_t save_ = 0;
+  TableRoom grown_;  // in a restore
+  std::vector<Order> told_all_;
 };
+
+class KeeperOfATableTest : public KeeperTest {
+ protected:
+  KeeperOfATableTest() : KeeperTest(true) {}
+
+  std::vector<Order::Kind> Kinds() const {
+    std::vector<Order::Kind> kinds;
+    for (const Order& order : told_all_) kinds.push_back(order.kind);
+    return kinds;
+  }
+};
+
+// The layout is planned and told once; again only where a table has grown in the restore, and then what has changed of it.
+TEST_F(KeeperOfATableTest, WhatARestoreHasNotChangedIsNotToldAgain) {
+  Save(*BeginAndRestore("1"), 10);
+  EXPECT_THAT(Kinds(), ElementsAre(Order::kLayout));
+
+  told_all_.clear();
+  const auto same = BeginAndRestore("2");
+  EXPECT_THAT(Kinds(), Contains(Order::kAskRoom));
+  EXPECT_THAT(Kinds(), Not(Contains(Order::kRoom)));
+  EXPECT_EQ(
+      std::count_if(told_all_.begin(), told_all_.end(), [](const Order& o) { return !o.state.empty(); }), 1);
+  Save(*same, 20);
+
+  told_all_.clear();
+  grown_.rows = {{"p", 5}};
+  ASSERT_TRUE(rank_.items.MakeRoom(0, 5).ok());
+  const auto grown = BeginAndRestore("3");
+  ASSERT_THAT(Kinds(), Contains(Order::kRoom));
+  const auto told =
+      std::find_if(told_all_.begin(), told_all_.end(), [](const Order& o) { return o.kind == Order::kRoom; });
+  EXPECT_EQ(told->table_rooms, (TableRooms{{"p", {{0, 5}}}}));
+  EXPECT_EQ(told->state, "");
+  ASSERT_TRUE(SetRooms(told->table_rooms, &rank_.state).ok());
+  rank_.items.PlaceTable(0, 0, 5);
+  saver_ = rank_.MakeSaver(0);
+  const std::string saved = Save(*grown, 30);  // refused if the plan were for three rows
+  const auto checkpoint = LoadCheckpoint(Directory(), saved);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_EQ(checkpoint->index.saved.arrays[1].shape, (Dims{5, 16}));
+}
 
 TEST(CheckMerged, CountsWhatEachMemberWillGetOfAll) {
   const Blobs blobs{

@@ -1,4 +1,4 @@
-// OneRank: a program of one rank with one array, and what it can be saved and committed with.
+// OneRank: a program of one rank with one array, and if it is told so a table of three rows, and what it can be saved and committed with.
 #ifndef CAIRN_TESTS_RUNTIME_SESSION_ONE_RANK_H_
 #define CAIRN_TESTS_RUNTIME_SESSION_ONE_RANK_H_
 
@@ -17,7 +17,7 @@
 namespace cairn {
 
 struct OneRank {
-  explicit OneRank(size_t bytes) : memory(bytes) {
+  explicit OneRank(size_t bytes, bool has_table = false) : memory(bytes) {
     const auto count = static_cast<int64_t>(bytes);
     cairn_piece piece{.offset = {0}, .extent = {count}, .stride = {}, .data = memory.data()};
     cairn_array array{};
@@ -28,6 +28,17 @@ struct OneRank {
     array.piece_count = 1;
     array.pieces = &piece;
     EXPECT_TRUE(items.AddArray("u", array).ok());
+    if (has_table) {
+      cairn_table table{};
+      table.struct_size = sizeof table;
+      table.row_bytes = 16;
+      table.capacity = 3;
+      table.rows = &rows;
+      table.data = table_memory;
+      table.grow = [](int64_t*, void* grown) { return grown; };
+      table.user = table_memory;
+      EXPECT_TRUE(items.AddTable("p", table).ok());
+    }
     ShareMerger merger;
     EXPECT_TRUE(merger.Add(EncodeShare(items)).ok());
     state = *std::move(merger).Finish();
@@ -47,6 +58,8 @@ struct OneRank {
 
   TempDir dir;
   std::vector<std::byte> memory;
+  std::byte table_memory[256] = {};
+  int64_t rows = 2;
   Items items;
   State state;
 };

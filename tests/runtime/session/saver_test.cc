@@ -60,6 +60,41 @@ TEST(Saver, StaysInAHurryOverTheNextSaves) {
   }
 }
 
+// Its files are planned when it is made. A save is told to the leader by their checksums.
+TEST(Saver, TellsTheLeaderNothingOfTheLayout) {
+  std::byte memory[8] = {};
+  size_t few_arrays_bytes = 0;
+  for (const int arrays : {1, 2000}) {
+    OneRank rank(8);
+    for (int a = 0; a < arrays; ++a) {
+      cairn_piece piece{.offset = {0}, .extent = {8}, .stride = {}, .data = memory};
+      cairn_array array{};
+      array.struct_size = sizeof array;
+      array.dtype = CAIRN_U8;
+      array.ndim = 1;
+      array.shape[0] = 8;
+      array.piece_count = 1;
+      array.pieces = &piece;
+      ASSERT_TRUE(rank.items.AddArray("array" + std::to_string(a), array).ok());
+    }
+    ShareMerger merger;
+    ASSERT_TRUE(merger.Add(EncodeShare(rank.items)).ok());
+    rank.state = *std::move(merger).Finish();
+    const auto saver = rank.MakeSaver(0);
+    for (const uint64_t save : {1, 2}) {
+      const std::string folder = rank.dir / std::to_string(save);
+      ASSERT_TRUE(MakeDirectories(folder).ok());
+      Stage(*saver, save);
+      const auto record = saver->Drain(folder);
+      ASSERT_TRUE(record.ok()) << record.status().message();
+      End(*saver, save);
+      const size_t bytes = EncodeSessionMessage(*record).size();
+      if (few_arrays_bytes == 0) few_arrays_bytes = bytes;
+      EXPECT_LT(bytes, few_arrays_bytes + 30);  // numbers may have more digits
+    }
+  }
+}
+
 TEST(Saver, CopiesNothingWhileAnItemHasNoMemory) {
   OneRank rank(kThreeBlocks);
   const auto saver = rank.MakeSaver(0);

@@ -206,5 +206,32 @@ TEST(State, ATableHasTheRowsOfAllRanksInTheirOrder) {
               HasSubstr("\"p\": rank 0 and rank 1 disagree: a table, or its bytes of a row"));
 }
 
+// As if all had told all anew: what the restore has changed is all that travels.
+TEST(State, WithOtherRoomsForTablesIsWhatAllTogetherWouldHaveRegistered) {
+  static double data[64];
+  static int64_t rows = 0;
+  const auto share = [](int64_t first, int64_t second) {
+    Items items;
+    cairn_table table{};
+    table.struct_size = sizeof table;
+    table.row_bytes = 16;
+    table.rows = &rows;
+    table.data = data;
+    table.capacity = first;
+    EXPECT_TRUE(items.AddTable("p", table).ok());
+    table.row_bytes = 8;
+    table.capacity = second;
+    EXPECT_TRUE(items.AddTable("q", table).ok());
+    EXPECT_TRUE(items.AddBlob("rng", data, 4, nullptr, CAIRN_BLOB_DROP).ok());
+    return EncodeShare(items);
+  };
+  auto state = MergeShares({share(3, 1), share(0, 2), share(4, 3)});
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  ASSERT_TRUE(SetRooms({{"p", {{1, 5}, {2, 0}}}}, &*state).ok());
+  EXPECT_EQ(EncodeState(*state), EncodeState(*MergeShares({share(3, 1), share(5, 2), share(0, 3)})));
+  EXPECT_EQ(SetRooms({{"p", {{3, 5}}}}, &*state).code(), Code::kInternal);
+  EXPECT_THAT(SetRooms({{"r", {{0, 5}}}}, &*state).message(), HasSubstr("table \"r\""));
+}
+
 }  // namespace
 }  // namespace cairn
