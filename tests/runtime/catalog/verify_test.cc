@@ -85,6 +85,28 @@ TEST(Verify, NamesTruncatedMissingAndOverlongShards) {
   EXPECT_EQ(report->faults[0].reason, "is missing");
 }
 
+// What was read badly once is read again, and that counts.
+TEST(Verify, CallsDamageOnlyWhatASecondLookSeesToo) {
+  const auto store = std::make_shared<MemoryStore>();
+  int looks = 0, bad_looks = 0;
+  const StoreInUse in_use(
+      std::make_shared<FaultyStore>(store, [&](std::string_view call, const std::string& key) {
+        if (call == "Read" && key.ends_with(names::Shard(1))) {
+          if (looks == 0 || looks == bad_looks) store->Flip(key, 4096 + 5);
+          ++looks;
+        }
+        return FaultyStore::Fate::kPass;
+      }));
+  TestRun run("s3://bucket/a/run");
+  const std::string name = run.Save(run.Claim(), 10, "", 100);
+  bad_looks = 1;
+  EXPECT_THAT(VerifyCheckpoint(run.dir(), name)->faults, IsEmpty());
+  EXPECT_EQ(looks, 2);
+  looks = 0, bad_looks = 2;
+  EXPECT_EQ(VerifyCheckpoint(run.dir(), name)->faults.size(), 1U);
+  EXPECT_EQ(looks, 2);
+}
+
 TEST(Verify, RefusesChecksumsOfAnotherFile) {
   TestRun run;
   const uint32_t epoch = run.Claim();

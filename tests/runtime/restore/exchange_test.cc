@@ -307,6 +307,30 @@ TEST(SocketExchange, RefusesAParcelThatItsOwnPlanDoesNotExpect) {
   EXPECT_THAT(status.code(), AnyOf(Code::kUnavailable, Code::kCancelled));
 }
 
+// A copy of one for another would leave memory unfilled.
+TEST(SocketExchange, RefusesASecondCopyOfAParcel) {
+  Table table;
+  const Layout layout = MakeLayout(2, table.saved.arrays, {{0, 0, 0, kWhole}, {0, 1, 0, kWhole}});
+  const SavedIndex index = *SavedIndex::Make(table.saved);
+  const LayoutIndex wanted(layout);
+  const std::vector<uint32_t> same = SameArrays(layout);
+  const ExchangePlan plan = *PlanExchange({index, wanted, same}, 0);
+  ASSERT_GT(plan.receipts.size(), 1U);
+  const ExchangePlan::Receipt& receipt = plan.receipts[0];
+  Meeting ranks(2);
+  PlayedRank below(ranks, 1, " lane 0"), above(ranks, 1, " lane 1");  // lane 1 goes to lower ranks
+  std::string memory(static_cast<size_t>(kWhole.elements()), '?');
+  auto load = std::async(std::launch::async, [&] {
+    return LoadRank(table.saved, table.files, layout, 0,
+                    {{reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}}, ranks,
+                    false);
+  });
+  const std::vector<std::byte> parcel(receipt.bytes);
+  for (size_t copy = 0; copy < plan.receipts.size(); ++copy)
+    (void)above.Send(0, {1, {receipt.file, receipt.block, receipt.reader}}, parcel);
+  EXPECT_THAT(load.get().status().message(), HasSubstr("a parcel came twice"));
+}
+
 TEST_P(Exchange, RefusesAPlanThatDoesNotFitItsFilesOrDestinations) {
   Table table;
   const Layout layout = MakeLayout(1, table.saved.arrays, {{0, 0, 0, kWhole}});

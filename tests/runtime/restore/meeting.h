@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/bulk/receiver.h"
+#include "runtime/bulk/sender.h"
 #include "runtime/restore/carried_exchange.h"
 #include "runtime/restore/exchange.h"
 #include "tests/runtime/restore/carriers.h"
@@ -74,6 +76,42 @@ class Meeting {
   std::vector<std::unique_ptr<AddressBook>> books_;
   std::atomic<size_t> came_{0};  // to all meetings
   std::atomic<size_t> left_{0};
+};
+
+// A rank of a meeting that the test plays: it takes whatever others send it, and says what the test wants. `of` goes behind the purpose of its links.
+class PlayedRank {
+ public:
+  PlayedRank(Meeting& meeting, uint32_t rank, const std::string& of) : links_(LinksOf(meeting, rank, of)) {
+    BulkEvents events;
+    events.take = [](int, const BulkSubject&, std::span<const std::byte>, const Hash128&) {
+      return OkStatus();
+    };
+    events.take_shared = [](int, const BulkSubject&, std::span<const std::byte>, UniqueFd) {
+      return OkStatus();
+    };
+    receiver_ = *BulkReceiver::Open(links_.self, 8 << 20, links_.breaker, std::move(events));
+    links_.addresses->Publish(links_.self.purpose, receiver_->addresses());
+  }
+
+  Status Send(int to, const BulkSubject& subject, std::span<const std::byte> payload) {
+    return sender_.Send(to, subject, payload);
+  }
+
+ private:
+  static ExchangeLinks LinksOf(Meeting& meeting, uint32_t rank, const std::string& of) {
+    ExchangeLinks links = meeting.LinksOf(rank);
+    links.self.purpose += of;
+    return links;
+  }
+
+  const ExchangeLinks links_;
+  std::unique_ptr<BulkReceiver> receiver_;
+  BulkSender sender_{links_.self,
+                     [this](int to) {
+                       return links_.addresses->Find(to, links_.self.purpose, *links_.breaker,
+                                                     std::chrono::minutes(1));
+                     },
+                     links_.breaker};
 };
 
 }  // namespace cairn

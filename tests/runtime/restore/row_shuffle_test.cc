@@ -68,6 +68,24 @@ TEST_P(RowShuffle, OneRankAsksNobody) {
   EXPECT_EQ(meeting.questions, 0);
 }
 
+TEST(RowShuffleOverSockets, TakesNoFewerAndNoMoreRowsThanTheirRankCounts) {
+  for (const uint64_t counted : {1, 2, 3}) {
+    Meeting meeting(2);
+    PlayedRank other(meeting, 1, " rows of p");
+    auto got = std::async(std::launch::async, [&] { return Shuffled(meeting, 0, 2, {7, 8}, {0, 1}, false); });
+    const std::vector<uint32_t> rows = {1001, 1002};
+    ASSERT_TRUE(other.Send(0, {1, {}}, std::as_bytes(std::span(rows))).ok());
+    (void)other.Send(0, {2, {counted, 0, 0}}, {});
+    const auto all = got.get();
+    ASSERT_EQ(all.ok(), counted == 2);
+    if (all.ok()) {
+      EXPECT_THAT(*all, ElementsAreArray({7, 1001, 1002}));
+    } else {
+      EXPECT_THAT(all.status().message(), ::testing::HasSubstr("rows of rank 1 are missing"));
+    }
+  }
+}
+
 TEST_P(RowShuffle, EndsWhenARankGivesUp) {
   Meeting meeting(3);
   std::vector<std::future<Result<std::vector<uint32_t>>>> parts;
