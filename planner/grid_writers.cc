@@ -47,6 +47,22 @@ class PiecesByRule {
   std::vector<std::vector<Box>> boxes_;
 };
 
+// Bytes by file and width.
+class FileBytes {
+ public:
+  void Add(uint32_t file, size_t width, uint64_t more) {
+    if (file >= bytes_.size()) bytes_.resize(file + size_t{1}, WidthBytes{});
+    bytes_[file][width] += more;
+  }
+  const std::vector<WidthBytes>& so_far() const { return bytes_; }
+  std::vector<WidthBytes> Take() && { return std::move(bytes_); }
+
+ private:
+  std::vector<WidthBytes> bytes_;
+};
+
+constexpr uint32_t kNoArray = UINT32_MAX;
+
 // Lists one rank's writes of a class, in their order, and finds where each lies.
 class WriteList {
  public:
@@ -82,7 +98,7 @@ GridWriters::GridWriters(const std::vector<ArraySpec>& arrays, const GridTable& 
     : arrays_(arrays),
       grids_(grids),
       min_split_bytes_(min_split_bytes),
-      arrays_of_rule_(grids.rules.size(), WidthBytes{}),
+      element_bytes_of_rule_(grids.rules.size(), WidthBytes{}),
       slot_of_(arrays.size()) {
   using Axis = std::tuple<uint32_t, uint32_t, bool>;
   std::map<std::pair<uint32_t, std::vector<Axis>>, uint32_t> known;
@@ -105,7 +121,8 @@ GridWriters::GridWriters(const std::vector<ArraySpec>& arrays, const GridTable& 
     std::vector<uint32_t>& array_of = classes_[class_of_rule_[rule]].array_of;
     slot_of_[a] = array_of.size();
     array_of.insert(array_of.end(), pieces_per_rank[rule], a);
-    ++arrays_of_rule_[rule][WidthIndex(arrays[a].dtype)];
+    element_bytes_of_rule_[rule][WidthIndex(arrays[a].dtype)] +=
+        static_cast<uint64_t>(DTypeBytes(arrays[a].dtype));
   }
 }
 
@@ -119,11 +136,17 @@ std::shared_ptr<const GridWriters::Group> GridWriters::GroupAt(uint32_t number, 
     return groups_.emplace(std::pair(number, first_rank), alike->second).first->second;
   std::vector<SaveStream::Place> places;
   places.reserve(c.array_of.size());
+  std::vector<Mark> marks;
+  FileBytes bytes;  // by ordinal
   uint64_t end = 0;
   for (size_t slot = 0; slot < c.array_of.size(); ++slot) {
     const uint32_t a = c.array_of[slot];
     const Box& box = pieces.Of(grids_.rule_of[a])[slot - slot_of_[a]];
+    constexpr size_t kSlotsPerMark = 64;
+    if (slot == slot_of_[a] && (marks.empty() || slot >= marks.back().slot + kSlotsPerMark))
+      marks.push_back({slot, bytes.so_far()});
     places.push_back({end, BytesOfBox(arrays_[a], box), RowsOf(box)});
+    bytes.Add(static_cast<uint32_t>(slot - slot_of_[a]), WidthIndex(arrays_[a].dtype), places.back().bytes);
     end += places.back().bytes;
   }
   constexpr size_t kMaxKeptPlaces = 4 << 20;  // 96 MiB
@@ -133,8 +156,8 @@ std::shared_ptr<const GridWriters::Group> GridWriters::GroupAt(uint32_t number, 
     groups_by_sizes_.clear();
     kept_places_ = places.size();
   }
-  auto group =
-      std::make_shared<const Group>(Group{SaveStream(end, c.replicas, min_split_bytes_), std::move(places)});
+  auto group = std::make_shared<const Group>(
+      Group{SaveStream(end, c.replicas, min_split_bytes_), std::move(places), std::move(marks)});
   groups_.emplace(std::pair(number, first_rank), group);
   groups_by_sizes_.emplace(std::move(sizes), group);
   return group;
@@ -164,33 +187,48 @@ std::vector<GridWrite> GridWriters::WholePieces(uint32_t rank, uint32_t number) 
   return std::move(writes).Take();
 }
 
-std::vector<GridWrite> GridWriters::SharedPieces(uint32_t rank, uint32_t number) const {
-  const Class& c = classes_[number];
-  const Grid example(grids_, c.example);
+std::optional<GridWriters::Share> GridWriters::ShareOf(uint32_t rank, uint32_t number) const {
+  const Grid example(grids_, classes_[number].example);
   std::optional<GridDigits> digits = example.DigitsOf(rank);
-  if (!digits) return {};
+  if (!digits) return std::nullopt;
   const uint32_t replica = example.ReplicaAt(*digits);
   example.SetReplica(0, &*digits);
-  const auto group = GroupAt(number, example.RankAt(*digits));
-  const std::optional<uint32_t> segment = group->stream.SegmentOf(replica);
-  if (!segment) return {};
-  const std::vector<SaveStream::Place>& places = group->places;
-  const uint64_t begin = group->stream.BorderBefore(*segment),
-                 end_of_segment = group->stream.BorderBefore(*segment + 1);
-  WriteList writes(arrays_);
-  const auto after =
-      std::upper_bound(places.begin(), places.end(), begin,
-                       [](uint64_t border, const SaveStream::Place& place) { return border < place.begin; });
-  for (auto slot = static_cast<size_t>(after - places.begin()) - 1;
-       slot < places.size() && places[slot].begin < end_of_segment; ++slot) {
-    const SaveStream::Place& place = places[slot];
-    const int64_t first = group->stream.RowAt(place, begin);
-    const int64_t last = group->stream.RowAt(place, end_of_segment);
-    if (first == last) continue;
-    const uint32_t a = c.array_of[slot];
-    writes.Add(a, static_cast<uint32_t>(slot - slot_of_[a]), first, last - first,
-               place.bytes / static_cast<uint64_t>(place.rows));
+  Share share{GroupAt(number, example.RankAt(*digits))};
+  const SaveStream& stream = share.group->stream;
+  const std::optional<uint32_t> segment = stream.SegmentOf(replica);
+  if (!segment) return std::nullopt;
+  share.begin = stream.BorderBefore(*segment);
+  share.end = stream.BorderBefore(*segment + 1);
+  const std::vector<SaveStream::Place>& places = share.group->places;
+  const auto by_begin = [](const SaveStream::Place& place, uint64_t border) { return place.begin < border; };
+  const auto after = std::lower_bound(places.begin(), places.end(), share.begin + 1, by_begin);
+  share.first_slot = static_cast<size_t>(after - places.begin()) - 1;
+  share.end_slot =
+      static_cast<size_t>(std::lower_bound(after, places.end(), share.end, by_begin) - places.begin());
+  return share;
+}
+
+// Calls visit(slot, first row, rows) for what is written of these slots.
+template <typename Visit>
+void GridWriters::Share::ForEachWrite(size_t from, size_t to, Visit visit) const {
+  for (size_t slot = from; slot < to; ++slot) {
+    const SaveStream::Place& place = group->places[slot];
+    const int64_t first = group->stream.RowAt(place, begin), last = group->stream.RowAt(place, end);
+    if (first < last) visit(slot, first, last - first);
   }
+}
+
+std::vector<GridWrite> GridWriters::SharedPieces(uint32_t rank, uint32_t number) const {
+  const Class& c = classes_[number];
+  const std::optional<Share> share = ShareOf(rank, number);
+  if (!share) return {};
+  WriteList writes(arrays_);
+  share->ForEachWrite(share->first_slot, share->end_slot, [&](size_t slot, int64_t first, int64_t rows) {
+    const SaveStream::Place& place = share->group->places[slot];
+    const uint32_t a = c.array_of[slot];
+    writes.Add(a, static_cast<uint32_t>(slot - slot_of_[a]), first, rows,
+               place.bytes / static_cast<uint64_t>(place.rows));
+  });
   return std::move(writes).Take();
 }
 
@@ -204,31 +242,63 @@ const GridWrite& GridWriters::FindWrite(const std::vector<GridWrite>& writes, ui
 }
 
 std::vector<WidthBytes> GridWriters::BytesOf(uint32_t rank, uint32_t number) const {
-  const Class& c = classes_[number];
-  std::vector<WidthBytes> bytes;
-  const auto add = [&](uint32_t file, size_t width, uint64_t more) {
-    if (file >= bytes.size()) bytes.resize(file + size_t{1}, WidthBytes{});
-    bytes[file][width] += more;
-  };
-  if (c.replicas == 1) {
-    for (const uint32_t rule : c.rules) {
-      const Grid grid(grids_, rule);
-      std::optional<GridDigits> digits = grid.DigitsOf(rank);
-      if (!digits) return bytes;
-      for (uint32_t i = 0; i < grid.pieces_per_rank(); ++i) {
-        grid.SetOrdinal(i, &*digits);
-        const auto elements = static_cast<uint64_t>(grid.BoxAt(*digits).elements());
-        for (size_t width = 0; width < WidthBytes().size(); ++width) {
-          if (arrays_of_rule_[rule][width] > 0)
-            add(i, width, arrays_of_rule_[rule][width] * elements * (uint64_t{8} >> width));
-        }
+  return classes_[number].replicas == 1 ? BytesOfWhole(rank, number) : BytesOfShared(rank, number);
+}
+
+std::vector<WidthBytes> GridWriters::BytesOfWhole(uint32_t rank, uint32_t number) const {
+  FileBytes bytes;
+  for (const uint32_t rule : classes_[number].rules) {
+    const Grid grid(grids_, rule);
+    std::optional<GridDigits> digits = grid.DigitsOf(rank);
+    if (!digits) break;
+    for (uint32_t i = 0; i < grid.pieces_per_rank(); ++i) {
+      grid.SetOrdinal(i, &*digits);
+      const auto elements = static_cast<uint64_t>(grid.BoxAt(*digits).elements());
+      for (size_t width = 0; width < WidthBytes().size(); ++width) {
+        if (element_bytes_of_rule_[rule][width] > 0)
+          bytes.Add(i, width, elements * element_bytes_of_rule_[rule][width]);
       }
     }
-    return bytes;
   }
-  for (const GridWrite& write : SharedPieces(rank, number))
-    add(write.file, WidthIndex(arrays_[write.array].dtype), write.bytes);
-  return bytes;
+  return std::move(bytes).Take();
+}
+
+// All but the first and the last of a rank's arrays are written whole: of these the marks tell the sum.
+std::vector<WidthBytes> GridWriters::BytesOfShared(uint32_t rank, uint32_t number) const {
+  const Class& c = classes_[number];
+  const std::optional<Share> share = ShareOf(rank, number);
+  if (!share) return {};
+  FileBytes bytes;
+  const auto walk = [&](size_t from, size_t to) {
+    uint32_t array = kNoArray, file = 0;
+    share->ForEachWrite(from, to, [&](size_t slot, int64_t, int64_t rows) {
+      const SaveStream::Place& place = share->group->places[slot];
+      file = c.array_of[slot] == array ? file + 1 : 0;
+      array = c.array_of[slot];
+      bytes.Add(file, WidthIndex(arrays_[array].dtype),
+                place.bytes / static_cast<uint64_t>(place.rows) * static_cast<uint64_t>(rows));
+    });
+  };
+  const std::vector<Mark>& marks = share->group->marks;
+  const auto at_or_after = [&](size_t slot) {
+    return std::lower_bound(marks.begin(), marks.end(), slot,
+                            [](const Mark& mark, size_t s) { return mark.slot < s; });
+  };
+  const auto first = at_or_after(share->first_slot + 1), behind = at_or_after(share->end_slot);
+  if (behind - first < 2) {
+    walk(share->first_slot, share->end_slot);
+    return std::move(bytes).Take();
+  }
+  const auto last = behind - 1;
+  walk(share->first_slot, first->slot);
+  for (uint32_t file = 0; file < last->before.size(); ++file) {
+    for (size_t width = 0; width < WidthBytes().size(); ++width) {
+      const uint64_t before = file < first->before.size() ? first->before[file][width] : 0;
+      if (last->before[file][width] > before) bytes.Add(file, width, last->before[file][width] - before);
+    }
+  }
+  walk(last->slot, share->end_slot);
+  return std::move(bytes).Take();
 }
 
 std::vector<FileShape> GridWriters::PlaceInFiles(uint32_t rank, const std::vector<WidthBytes>& listed) const {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,11 +24,11 @@
 
 namespace cairn {
 
-// Bytes by element width: 8, 4, 2 and 1.
+// Bytes by the width of elements: their alignment, 8, 4, 2 or 1.
 using WidthBytes = std::array<uint64_t, 4>;
 inline size_t WidthIndex(DType dtype) {
-  const int bytes = DTypeBytes(dtype);
-  return bytes == 8 ? 0 : bytes == 4 ? 1 : bytes == 2 ? 2 : 3;
+  const int width = DTypeAlignment(dtype);
+  return width == 8 ? 0 : width == 4 ? 1 : width == 2 ? 2 : 3;
 }
 
 // Rows of one piece that one rank writes.
@@ -68,7 +69,7 @@ class GridWriters {
   std::shared_ptr<const std::vector<GridWrite>> WritesOf(uint32_t rank, uint32_t number) const;
 
   // The rank's files. `listed[j]`: bytes that the boxes without a rule take in its j-th file; files past its end have
-  // none. Costs about as much as there are rules, not arrays.
+  // none. Costs about as much as there are rules, not arrays, once the rank's groups are known.
   std::vector<FileShape> PlaceInFiles(uint32_t rank, const std::vector<WidthBytes>& listed) const;
 
   // Calls visit(rank, first_row, rows) for each part in which a piece of the array is written.
@@ -100,14 +101,33 @@ class GridWriters {
     std::vector<uint32_t> rules;
     std::vector<uint32_t> array_of;  // by slot: the pieces of one rank, of all its arrays
   };
+  // Among the slots of a group, now and then where an array begins.
+  struct Mark {
+    size_t slot = 0;
+    std::vector<WidthBytes> before;  // of the arrays before it, each piece whole in the file of its ordinal
+  };
   struct Group {
     SaveStream stream;
     std::vector<SaveStream::Place> places;  // by slot
+    std::vector<Mark> marks;                // by slot
+  };
+  // What one rank writes of its group: the bytes [begin, end) of the stream, but for the moves of these borders.
+  struct Share {
+    std::shared_ptr<const Group> group;
+    uint64_t begin = 0, end = 0;
+    size_t first_slot = 0,
+           end_slot = 0;  // of the pieces that lie there; all but the first and the last lie there whole
+
+    template <typename Visit>
+    void ForEachWrite(size_t from, size_t to, Visit visit) const;
   };
   using Sizes =
       std::pair<uint32_t,
                 std::vector<int64_t>>;  // class; elements and rows of one rank's pieces by its rules
   std::vector<WidthBytes> BytesOf(uint32_t rank, uint32_t number) const;  // by file
+  std::vector<WidthBytes> BytesOfWhole(uint32_t rank, uint32_t number) const;
+  std::vector<WidthBytes> BytesOfShared(uint32_t rank, uint32_t number) const;
+  std::optional<Share> ShareOf(uint32_t rank, uint32_t number) const;  // nothing: it writes nothing
   std::shared_ptr<const Group> GroupAt(uint32_t number, uint32_t first_rank) const;
   std::vector<GridWrite> WholePieces(uint32_t rank, uint32_t number) const;
   std::vector<GridWrite> SharedPieces(uint32_t rank, uint32_t number) const;
@@ -117,8 +137,8 @@ class GridWriters {
   const uint64_t min_split_bytes_;
   std::vector<Class> classes_;
   std::vector<uint32_t> class_of_rule_;
-  std::vector<WidthBytes> arrays_of_rule_;  // by rule: how many arrays, by width
-  std::vector<size_t> slot_of_;             // by array: of its first piece, in its class
+  std::vector<WidthBytes> element_bytes_of_rule_;  // by rule and width: of one element of each of its arrays
+  std::vector<size_t> slot_of_;                    // by array: of its first piece, in its class
   // By class and its replica 0, and by class and the elements and rows of its pieces: where dimensions are cut evenly, all groups of a class are
   // one. Forgotten from time to time.
   mutable std::map<std::pair<uint32_t, uint32_t>, std::shared_ptr<const Group>> groups_;

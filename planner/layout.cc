@@ -1,5 +1,6 @@
 #include "planner/layout.h"
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 #include <tuple>
@@ -41,7 +42,13 @@ Status CheckPieceOrder(const Layout& layout) {
 
 Status CheckArray(const ArraySpec& array) {
   if (array.name.empty()) return {Code::kInvalid, "an array has no name"};
-  int64_t limit = std::numeric_limits<int64_t>::max() / DTypeBytes(array.dtype);
+  const int values = DTypeValues(array.dtype);
+  if (values > 1 && array.shape.size() == 0) {
+    return InvalidArray(array, "an element of " + std::string(DTypeName(array.dtype)) + " is " +
+                                   std::to_string(values) +
+                                   " values, so it has at least one dimension: give it the shape [1]");
+  }
+  int64_t limit = std::numeric_limits<int64_t>::max() / std::max(DTypeBytes(array.dtype), values);
   for (const int64_t extent : array.shape) {
     if (extent < 0) return InvalidArray(array, "an extent is negative");
     if (extent > limit) return InvalidArray(array, "its size in bytes does not fit 63 bits");

@@ -22,8 +22,9 @@ const WantedFiles::Columns& WantedFiles::ColumnsOf(const SavedStretch& stretch) 
   if (!is_new) return columns;
   looks_ += writes->size();
   std::vector<std::array<FileColumn, 4>> made;
-  // By saved rule and wanted rule or, without one, array; by which box of its rank's it is; by column.
-  using Alike = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, int64_t, int64_t, const FileColumn*>;
+  // By saved rule and wanted rule or, without one, array; by which box of its rank's it is; by the bytes of an element; by column.
+  using Alike =
+      std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, int64_t, int64_t, int64_t, const FileColumn*>;
   std::map<Alike, uint32_t> kinds;
   const GridTable& grids = wanted_.layout().grids;
   for (const GridWrite& write : *writes) made.resize(std::max<size_t>(made.size(), write.file + size_t{1}));
@@ -37,6 +38,7 @@ const WantedFiles::Columns& WantedFiles::ColumnsOf(const SavedStretch& stretch) 
                       write.ordinal,
                       write.first_row,
                       write.rows,
+                      ElementBytes(write.array),
                       &column};
     const auto [kind, is_new_kind] = kinds.try_emplace(alike, column.kinds.size());
     if (is_new_kind) column.kinds.push_back({write, write.bytes, {}});

@@ -10,8 +10,12 @@
 
 namespace cairn {
 
-// Nothing when an extent is negative or the size exceeds 63 bits.
+// Nothing when an extent is negative or the size exceeds 63 bits, or where elements are of several values: when they have no last dimension, or one
+// whose values exceed 63 bits.
 inline std::optional<uint64_t> CheckedBytes(const Dims& extent, DType dtype) {
+  const int values = DTypeValues(dtype);
+  if (values > 1 && (extent.size() == 0 || extent[extent.size() - 1] > INT64_MAX / values))
+    return std::nullopt;
   int64_t bytes = DTypeBytes(dtype);
   bool empty = false;
   for (int64_t n : extent) {

@@ -22,10 +22,21 @@ constexpr const char* kMetadata = "__metadata__";
 constexpr const char* kShardingInfo = "DCP_SHARDING_INFO";
 constexpr const char* kSavedOffsets = "saved_offsets";
 
-Json ToJson(const Dims& dims) {
+// As safetensors counts: values, not elements.
+Json ToJson(Dims dims, DType dtype) {
+  if (dims.size() > 0) dims[dims.size() - 1] *= DTypeValues(dtype);
   Json array = Json::array();
   for (int64_t n : dims) array.push_back(n);
   return array;
+}
+
+// The other way round. Nothing where it begins or ends inside an element.
+std::optional<Dims> ToElements(Dims dims, DType dtype) {
+  const int values = DTypeValues(dtype);
+  if (values == 1) return dims;
+  if (dims.size() == 0 || dims[dims.size() - 1] % values != 0) return std::nullopt;
+  dims[dims.size() - 1] /= values;
+  return dims;
 }
 
 Result<std::string> Dump(const Json& json) {
@@ -75,14 +86,23 @@ Result<ParsedShard::Entry> ParseEntry(const std::string& name, const Parsed& val
                   ", which Cairn does not know: convert it to another one first");
   }
   entry.tensor.dtype = *parsed;
-  const auto extent = ToDims(*shape);
-  if (!extent) return Damage(Quoted(name) + " has a malformed shape, or more than 8 dimensions");
+  const auto counted = ToDims(*shape);
+  if (!counted) return Damage(Quoted(name) + " has a malformed shape, or more than 8 dimensions");
+  const auto extent = ToElements(*counted, *parsed);
+  if (!extent) {
+    const std::string values = std::to_string(DTypeValues(*parsed));
+    return Status(Code::kMismatch,
+                  "safetensors header: " + Quoted(name) + " is " + type + " of shape " + counted->ToString() +
+                      ": " + values + " values of this type share " + std::to_string(DTypeBytes(*parsed)) +
+                      " bytes, which are not parted, so its last dimension has to be a multiple of " +
+                      values + ": pad it, or give the tensor another shape, before it is read");
+  }
   entry.tensor.box = Box::Whole(*extent);
   const auto range = ToIntegers(*offsets, 2);
   const auto bytes = CheckedBytes(*extent, *parsed);
   if (!range || range->size() != 2 || !bytes || (*range)[1] < (*range)[0] ||
       static_cast<uint64_t>((*range)[1] - (*range)[0]) != *bytes) {
-    return Damage("data_offsets of " + Quoted(name) + " do not fit its shape " + extent->ToString());
+    return Damage("data_offsets of " + Quoted(name) + " do not fit its shape " + counted->ToString());
   }
   entry.offset = data_begin + static_cast<uint64_t>((*range)[0]);
   entry.bytes = *bytes;
@@ -100,8 +120,9 @@ Status ApplyShardingInfo(const Parsed& metadata, std::vector<ParsedShard::Entry>
     const auto it = info.find(entry.tensor.fqn);
     if (it == info.end()) continue;
     const auto offsets = it->is_object() ? it->find(kSavedOffsets) : it->end();
-    const auto offset = it->is_object() && offsets != it->end() ? ToDims(*offsets) : std::nullopt;
+    const auto counted = it->is_object() && offsets != it->end() ? ToDims(*offsets) : std::nullopt;
     const Dims& extent = entry.tensor.box.extent;
+    const auto offset = counted ? ToElements(*counted, entry.tensor.dtype) : std::nullopt;
     if (!offset || offset->size() != extent.size()) {
       return Damage("saved_offsets of " + Quoted(entry.tensor.fqn) + " are missing or do not fit its shape");
     }
@@ -119,7 +140,7 @@ std::vector<size_t> FileOrder(std::span<const ShardTensor> tensors) {
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return DTypeBytes(tensors[a].dtype) > DTypeBytes(tensors[b].dtype);
+    return DTypeAlignment(tensors[a].dtype) > DTypeAlignment(tensors[b].dtype);
   });
   return order;
 }
@@ -142,13 +163,14 @@ Result<ShardLayout> LayOut(std::span<const ShardTensor> tensors, bool empty_allo
     }
     const auto bytes = CheckedBytes(t.box.extent, t.dtype);
     if (!bytes || (*bytes == 0 && !empty_allowed) || *bytes > static_cast<uint64_t>(INT64_MAX) - end) {
-      return Status(Code::kInvalid, "tensor " + Quoted(t.fqn) + ": extent " + t.box.extent.ToString() +
-                                        " is empty or too large");
+      return Status(Code::kInvalid,
+                    "tensor " + Quoted(t.fqn) + ": extent " + t.box.extent.ToString() +
+                        " is empty, too large, or without a dimension for several values an element");
     }
     layout.offsets[i] = end;
     layout.bytes[i] = *bytes;
     header_members.emplace_back(t.fqn, Json{{"dtype", DTypeName(t.dtype)},
-                                            {"shape", ToJson(t.box.extent)},
+                                            {"shape", ToJson(t.box.extent, t.dtype)},
                                             {"data_offsets", {end, end + *bytes}}});
     end += *bytes;
   }
@@ -172,8 +194,8 @@ Result<ShardLayout> LayOut(std::span<const ShardTensor> tensors, bool empty_allo
 Result<ShardLayout> LayOutShard(std::span<const ShardTensor> tensors) {
   Json info = Json::object();
   for (size_t i : FileOrder(tensors)) {
-    info.get_ref<Json::object_t&>().emplace_back(tensors[i].fqn,
-                                                 Json{{kSavedOffsets, ToJson(tensors[i].box.offset)}});
+    info.get_ref<Json::object_t&>().emplace_back(
+        tensors[i].fqn, Json{{kSavedOffsets, ToJson(tensors[i].box.offset, tensors[i].dtype)}});
   }
   CAIRN_ASSIGN_OR_RETURN(const std::string text, Dump(info));
   return LayOut(tensors, /*empty_allowed=*/false,

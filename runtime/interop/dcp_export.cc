@@ -106,6 +106,13 @@ Result<Exported> ExportDcp(ArraySource& source, std::span<const NamedArray> arra
     if (std::any_of(arrays.begin(), arrays.end(), [&](const NamedArray& a) { return a.name == blob.name; }))
       return Status(Code::kInvalid, "an array and a blob would both be called \"" + blob.name + "\"");
   }
+  for (const NamedArray& named : arrays) {
+    const DType dtype = source.arrays()[named.array].dtype;
+    if (TorchHas(dtype)) continue;
+    return Status(Code::kInvalid, "array \"" + named.name + "\" is " + std::string(DTypeName(dtype)) +
+                                      ", and PyTorch has no such type: leave it out by --names, or take it "
+                                      "along by `--to safetensors`");
+  }
   CAIRN_ASSIGN_OR_RETURN(Output output, Output::Folder(path));
   Meter meter(source, arrays, progress);
   DcpWriter writer(source, output.temporary(), file_limit, meter);

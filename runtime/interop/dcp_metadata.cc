@@ -1,5 +1,7 @@
 #include "runtime/interop/dcp_metadata.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -37,6 +39,10 @@ constexpr TorchType kTypes[] = {
     {DType::kI64, "torch int64", "torch LongStorage"},
     {DType::kU64, "torch uint64", ""},
     {DType::kC64, "torch complex64", "torch ComplexFloatStorage"},
+    {DType::kF8E8M0, "torch float8_e8m0fnu", ""},
+    {DType::kF8E4M3Fnuz, "torch float8_e4m3fnuz", ""},
+    {DType::kF8E5M2Fnuz, "torch float8_e5m2fnuz", ""},
+    {DType::kF4, "torch float4_e2m1fn_x2", ""},
 };
 
 constexpr std::string_view kTensorV2 = "torch._utils _rebuild_tensor_v2",
@@ -221,7 +227,7 @@ const TorchType& TypeOf(DType dtype) {
   for (const TorchType& type : kTypes) {
     if (type.dtype == dtype) return type;
   }
-  return kTypes[0];  // not reached: the table has all
+  return kTypes[0];  // not reached: TorchHas
 }
 
 void WriteGlobal(PickleWriter& out, std::string_view global) {
@@ -315,6 +321,11 @@ void WritePlace(PickleWriter& out, const std::string& name, const Dims* of_chunk
 }
 
 }  // namespace
+
+bool TorchHas(DType dtype) {
+  return std::any_of(std::begin(kTypes), std::end(kTypes),
+                     [&](const TorchType& type) { return type.dtype == dtype; });
+}
 
 Result<DcpMetadata> DecodeDcpMetadata(std::string bytes) {
   CAIRN_ASSIGN_OR_RETURN(Pickle pickle, Pickle::Parse(std::move(bytes), AdmittedInMetadata()));

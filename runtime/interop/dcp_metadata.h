@@ -40,6 +40,9 @@ struct DcpObject {
   uint64_t bytes = 0;
 };
 
+// Whether PyTorch has the type: only of such are there tensors.
+bool TorchHas(DType dtype);
+
 struct DcpMetadata {
   std::vector<DcpTensor> tensors;
   std::vector<DcpObject> objects;

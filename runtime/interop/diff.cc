@@ -8,35 +8,82 @@
 namespace cairn {
 namespace {
 
-// A float of 8 or 16 bits with `exponent` and `mantissa` bits. `fn`: no infinities, and NaN is the pattern of all ones.
-template <int exponent, int mantissa, bool fn>
+// What the greatest exponents of a float mean.
+enum class Special {
+  kIeee,    // infinities and NaN
+  kFn,      // no infinities; NaN is the pattern of all ones
+  kFnuz,    // no infinities; NaN is what would be -0, and the bias is greater by one
+  kFinite,  // numbers like all others
+};
+
+// A float of 16 bits or fewer, with `exponent` and `mantissa` bits.
+template <int exponent, int mantissa, Special special>
 double SmallFloat(uint32_t bits) {
-  constexpr int kBias = (1 << (exponent - 1)) - 1;
+  constexpr int kBias = (1 << (exponent - 1)) - (special == Special::kFnuz ? 0 : 1);
   constexpr uint32_t kMantissa = (1U << mantissa) - 1, kExponent = (1U << exponent) - 1;
   const double sign = (bits >> (exponent + mantissa) & 1) != 0 ? -1.0 : 1.0;
   const uint32_t e = bits >> mantissa & kExponent, m = bits & kMantissa;
-  if (fn ? e == kExponent && m == kMantissa : e == kExponent && m != 0) return std::nan("");
-  if (!fn && e == kExponent) return sign * HUGE_VAL;
+  if (special == Special::kIeee && e == kExponent) return m != 0 ? std::nan("") : sign * HUGE_VAL;
+  if (special == Special::kFn && e == kExponent && m == kMantissa) return std::nan("");
+  if (special == Special::kFnuz && sign < 0 && e == 0 && m == 0) return std::nan("");
   if (e == 0) return sign * std::ldexp(m, 1 - kBias - mantissa);
   return sign * std::ldexp(m + kMantissa + 1, static_cast<int>(e) - kBias - mantissa);
 }
 
 struct F16 {
   uint16_t bits;
-  explicit operator long double() const { return SmallFloat<5, 10, false>(bits); }
+  explicit operator long double() const { return SmallFloat<5, 10, Special::kIeee>(bits); }
 };
 struct BF16 {
   uint16_t bits;
-  explicit operator long double() const { return SmallFloat<8, 7, false>(bits); }
+  explicit operator long double() const { return SmallFloat<8, 7, Special::kIeee>(bits); }
 };
 struct F8E4M3 {
   uint8_t bits;
-  explicit operator long double() const { return SmallFloat<4, 3, true>(bits); }
+  explicit operator long double() const { return SmallFloat<4, 3, Special::kFn>(bits); }
 };
 struct F8E5M2 {
   uint8_t bits;
-  explicit operator long double() const { return SmallFloat<5, 2, false>(bits); }
+  explicit operator long double() const { return SmallFloat<5, 2, Special::kIeee>(bits); }
 };
+struct F8E4M3Fnuz {
+  uint8_t bits;
+  explicit operator long double() const { return SmallFloat<4, 3, Special::kFnuz>(bits); }
+};
+struct F8E5M2Fnuz {
+  uint8_t bits;
+  explicit operator long double() const { return SmallFloat<5, 2, Special::kFnuz>(bits); }
+};
+struct F8E8M0 {  // an exponent alone
+  uint8_t bits;
+  explicit operator long double() const { return bits == 0xff ? std::nan("") : std::ldexp(1.0, bits - 127); }
+};
+struct F4E2M1 {
+  static constexpr int kBits = 4;
+  uint32_t bits;
+  explicit operator long double() const { return SmallFloat<2, 1, Special::kFinite>(bits); }
+};
+struct F6E2M3 {
+  static constexpr int kBits = 6;
+  uint32_t bits;
+  explicit operator long double() const { return SmallFloat<2, 3, Special::kFinite>(bits); }
+};
+struct F6E3M2 {
+  static constexpr int kBits = 6;
+  uint32_t bits;
+  explicit operator long double() const { return SmallFloat<3, 2, Special::kFinite>(bits); }
+};
+
+void Add(long double x, long double y, Difference* difference) {
+  ++difference->differing;
+  if (!std::isfinite(x) || !std::isfinite(y)) {
+    ++difference->not_finite;
+    return;
+  }
+  const long double abs = std::fabs(x - y), scale = std::max(std::fabs(x), std::fabs(y));
+  difference->max_abs = std::max(difference->max_abs, static_cast<double>(abs));
+  if (scale > 0) difference->max_rel = std::max(difference->max_rel, static_cast<double>(abs / scale));
+}
 
 // long double holds every 64-bit integer exactly.
 template <typename T>
@@ -46,15 +93,23 @@ void CompareAs(std::span<const std::byte> a, std::span<const std::byte> b, Diffe
     T left, right;
     std::memcpy(&left, &a[at], sizeof left);
     std::memcpy(&right, &b[at], sizeof right);
-    const auto x = static_cast<long double>(left), y = static_cast<long double>(right);
-    ++difference->differing;
-    if (!std::isfinite(x) || !std::isfinite(y)) {
-      ++difference->not_finite;
-      continue;
+    Add(static_cast<long double>(left), static_cast<long double>(right), difference);
+  }
+}
+
+// Values smaller than a byte: the first one lies in the lowest bits of the first byte.
+template <typename T>
+void ComparePacked(std::span<const std::byte> a, std::span<const std::byte> b, Difference* difference) {
+  uint32_t left = 0, right = 0;
+  int bits = 0;  // of both
+  for (size_t at = 0; at < a.size(); ++at) {
+    left |= static_cast<uint32_t>(a[at]) << bits;
+    right |= static_cast<uint32_t>(b[at]) << bits;
+    for (bits += 8; bits >= T::kBits; bits -= T::kBits, left >>= T::kBits, right >>= T::kBits) {
+      constexpr uint32_t kMask = (1U << T::kBits) - 1;
+      if (((left ^ right) & kMask) == 0) continue;
+      Add(static_cast<long double>(T{left & kMask}), static_cast<long double>(T{right & kMask}), difference);
     }
-    const long double abs = std::fabs(x - y), scale = std::max(std::fabs(x), std::fabs(y));
-    difference->max_abs = std::max(difference->max_abs, static_cast<double>(abs));
-    if (scale > 0) difference->max_rel = std::max(difference->max_rel, static_cast<double>(abs / scale));
   }
 }
 
@@ -92,6 +147,18 @@ void Compare(DType dtype, std::span<const std::byte> a, std::span<const std::byt
       return CompareAs<F8E5M2>(a, b, difference);
     case DType::kF8E4M3:
       return CompareAs<F8E4M3>(a, b, difference);
+    case DType::kF8E8M0:
+      return CompareAs<F8E8M0>(a, b, difference);
+    case DType::kF8E4M3Fnuz:
+      return CompareAs<F8E4M3Fnuz>(a, b, difference);
+    case DType::kF8E5M2Fnuz:
+      return CompareAs<F8E5M2Fnuz>(a, b, difference);
+    case DType::kF4:
+      return ComparePacked<F4E2M1>(a, b, difference);
+    case DType::kF6E2M3:
+      return ComparePacked<F6E2M3>(a, b, difference);
+    case DType::kF6E3M2:
+      return ComparePacked<F6E3M2>(a, b, difference);
     case DType::kI16:
       return CompareAs<int16_t>(a, b, difference);
     case DType::kU16:

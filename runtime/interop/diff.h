@@ -13,7 +13,7 @@
 
 namespace cairn {
 
-// Elements are equal when their bits are. A complex number counts as two.
+// Elements are equal when their bits are. A complex number counts as two, as does each value of those that share bytes.
 struct Difference {
   uint64_t differing = 0;   // elements
   uint64_t not_finite = 0;  // differing elements of which one or both are NaN or infinite

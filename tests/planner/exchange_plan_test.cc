@@ -241,6 +241,25 @@ TEST(ExchangePlan, BringsEveryByteOfAnyLayoutIntoAnyOtherAndReadsEachBlockOnce) 
   }
 }
 
+// Arrays with one rule that stand together in a file, and yet have elements of other sizes.
+TEST(ExchangePlan, TellsArraysThatAreAlikeApartByTheBytesOfTheirElements) {
+  const std::vector<ArraySpec> arrays = {{"a", DType::kU8, false, {6, 4}},
+                                         {"b", DType::kF6E2M3, false, {6, 4}},
+                                         {"c", DType::kF4, false, {6, 4}},
+                                         {"d", DType::kF6E3M2, false, {6, 4}}};
+  std::vector<Piece> thirds, halves;
+  for (uint32_t a = 0; a < arrays.size(); ++a) {
+    for (uint32_t rank = 0; rank < 3; ++rank) thirds.push_back({a, rank, 0, Box{{2 * rank, 0}, {2, 4}}});
+    for (uint32_t rank = 0; rank < 2; ++rank) halves.push_back({a, rank, 0, Box{{0, 2 * rank}, {6, 2}}});
+  }
+  const Layout before = MakeLayout(3, arrays, thirds);
+  const Layout ruled = *FindRules(before), after = *FindRules(MakeLayout(2, arrays, halves));
+  Random random(1);
+  const SavedFiles saved = SaveByRule(random, before, ruled, *PlanSave(ruled, {.min_split_bytes = 1}));
+  const World world(saved.layout, after);
+  Execution(saved, world, world.Plans());
+}
+
 // Of three replicas the middle one writes as many rows of the end of one array as of the beginning of the next.
 TEST(ExchangePlan, TellsTheEndOfAPieceFromTheBeginningOfTheNext) {
   const std::vector<ArraySpec> arrays = {{"a", DType::kU8, false, {6, 4}}, {"b", DType::kU8, false, {6, 4}}};

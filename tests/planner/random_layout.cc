@@ -45,7 +45,12 @@ std::vector<ArraySpec> RandomArrays(Random& random) {
   for (size_t a = 0; a < arrays.size(); ++a) {
     arrays[a].name = "array" + std::to_string(a);
     arrays[a].dtype = static_cast<DType>(Uniform(random, 0, kDTypeCount - 1));
-    const int64_t rank = Uniform(random, 0, 4);
+    if (a > 0 && arrays[a - 1].shape.size() > 0 &&
+        Chance(random, 40)) {  // one rule, perhaps, for other types
+      arrays[a].shape = arrays[a - 1].shape;
+      continue;
+    }
+    const int64_t rank = Uniform(random, DTypeValues(arrays[a].dtype) > 1 ? 1 : 0, 4);
     const int64_t longest = rank <= 1 ? 40 : rank == 2 ? 12 : 6;
     for (int64_t d = 0; d < rank; ++d) {
       arrays[a].shape.push_back(Chance(random, 3) ? 0 : Uniform(random, 1, longest));

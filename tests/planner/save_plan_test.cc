@@ -236,6 +236,40 @@ TEST(SavePlan, NeedsNoLookAtOtherRanks) {
   EXPECT_THAT(plan->BoxesOf(12345), ElementsAre(Writes(0, 0, 0, Box{{row, 0}, {2, 1 << 20}})));
 }
 
+// Six ranks: two replicas of three parts, six replicas, and two replicas of three ranks with two parts each.
+TEST(SavePlan, GivesEachFileTheSizeOfItsBoxesHoweverManyArraysShareIt) {
+  Layout layout;
+  layout.world_size = 6;
+  const auto even = [](uint64_t parts, uint64_t length) {
+    return *Cuts::FromRuns(std::vector<Cuts::Run>{{parts, length}});
+  };
+  layout.grids.cuts = {even(3, 7), even(1, 5), even(6, 2)};
+  layout.grids.rules = {{0, {{2, 3, 0, -1}, {3, 1, 1, 0}}, {0}},
+                        {0, {{6, 1, 0, -1}}, {1}},
+                        {0, {{2, 3, 0, -1}, {3, 1, 1, 0}, {2, 0, 3, 0}}, {2}}};
+  Random random(5);
+  for (uint32_t a = 0; a < 900; ++a) {
+    layout.grids.rule_of.push_back(static_cast<uint32_t>(Uniform(random, 0, 2)));
+    layout.arrays.push_back({"a" + std::to_string(a), static_cast<DType>(Uniform(random, 0, kDTypeCount - 1)),
+                             false, Grid(layout.grids, layout.grids.rule_of[a]).shape()});
+  }
+  for (const uint64_t min_split_bytes : {1, 100, 3000, 1000000}) {
+    const Result<SavePlan> plan = PlanSave(layout, {min_split_bytes});
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    for (uint32_t rank = 0; rank < 6; ++rank) {
+      std::vector<uint64_t> end;  // by file
+      for (const WriteBox& box : plan->BoxesOf(rank)) {
+        if (box.file == end.size()) end.push_back(0);
+        ASSERT_LT(box.file, end.size());
+        EXPECT_EQ(box.offset, end[box.file]);
+        end[box.file] +=
+            static_cast<uint64_t>(box.box.elements() * DTypeBytes(layout.arrays[box.array].dtype));
+      }
+      EXPECT_EQ(plan->FilesOf(rank).data_bytes, end) << rank << " " << min_split_bytes;
+    }
+  }
+}
+
 TEST(SavePlan, RefusesALayoutWithAHole) {
   const Result<SavePlan> plan =
       PlanSave(MakeLayout(1, {{"u", DType::kU8, false, {4}}}, {{0, 0, 0, {{0}, {3}}}}));

@@ -55,7 +55,8 @@ class Checkpoint:
         self._check(self._library.cairn_checkpoint_read(self._handle, self._saved(name).index, *box, address, size))
 
     def array(self, name: str, offset: Optional[Sequence[int]] = None, extent: Optional[Sequence[int]] = None) -> "numpy.ndarray":
-        """An array, or a box of it, as one of NumPy, which must be there. What NumPy has no dtype for comes as its bits: BF16 as uint16, F8 as uint8."""
+        """An array, or a box of it, as one of NumPy, which must be there. What NumPy has no dtype for comes as its bits: BF16 as uint16, F8 as uint8, F4
+        as uint8 of two values, F6 as three bytes of four."""
         import numpy
 
         saved = self._saved(name)

@@ -5,7 +5,8 @@ from typing import Any, Optional, Sequence, Tuple
 
 # Names as safetensors spells them; values as CAIRN_* in cairn.h.
 DTYPES = {name: value for value, name in enumerate(
-    ("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "I16", "U16", "F16", "BF16", "I32", "U32", "F32", "F64", "I64", "U64", "C64"))}
+    ("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "I16", "U16", "F16", "BF16", "I32", "U32", "F32", "F64", "I64", "U64", "C64", "F8_E8M0",
+     "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F4", "F6_E2M3", "F6_E3M2"))}
 DTYPE_NAMES = {value: name for name, value in DTYPES.items()}
 
 
@@ -45,7 +46,9 @@ def describe(name: str, value: Any) -> Tuple[str, Tuple[int, ...], Optional[Tupl
 
 _NUMPY = {"b1": "BOOL", "u1": "U8", "i1": "I8", "i2": "I16", "u2": "U16", "f2": "F16", "i4": "I32", "u4": "U32", "f4": "F32", "f8": "F64",
           "i8": "I64", "u8": "U64", "c8": "C64"}
-NUMPY = {**{name: kind for kind, name in _NUMPY.items()}, "BF16": "u2", "F8_E5M2": "u1", "F8_E4M3": "u1"}
+# Of what NumPy has no type of: elements of as many bytes.
+NUMPY = {**{name: kind for kind, name in _NUMPY.items()}, "BF16": "u2",
+         **{name: "u1" for name in DTYPES if name.startswith(("F8_", "F4"))}, **{name: "V3" for name in DTYPES if name.startswith("F6_")}}
 
 
 def _describe_numpy(name, interface):
@@ -78,7 +81,7 @@ class _Tensor(ctypes.Structure):  # DLTensor of dlpack.h, at the head of DLManag
 
 _DLPACK = {(0, 8): "I8", (0, 16): "I16", (0, 32): "I32", (0, 64): "I64", (1, 8): "U8", (1, 16): "U16", (1, 32): "U32", (1, 64): "U64",
            (2, 16): "F16", (2, 32): "F32", (2, 64): "F64", (4, 16): "BF16", (5, 64): "C64", (6, 8): "BOOL", (10, 8): "F8_E4M3",
-           (12, 8): "F8_E5M2"}
+           (11, 8): "F8_E4M3FNUZ", (12, 8): "F8_E5M2", (13, 8): "F8_E5M2FNUZ", (14, 8): "F8_E8M0"}
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

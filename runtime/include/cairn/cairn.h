@@ -82,7 +82,9 @@ CAIRN_API int cairn_open(const cairn_open_options* options, cairn_session** sess
 /* 1 when this life is protected (saves will be made), else 0. */
 CAIRN_API int cairn_active(const cairn_session* session);
 
-/* Element types. The values never change. */
+/* Element types. The values never change. Of types that are smaller than a byte an element is the fewest values that fill whole bytes, and all
+ * shapes, offsets, extents and strides count elements: F4 has two values in a byte (PyTorch's float4_e2m1fn_x2), F6 four in three bytes. They lie
+ * next to each other along the dimension that is dense in the array's order, so such an array has one at least. */
 enum {
   CAIRN_BOOL = 0,
   CAIRN_U8,
@@ -99,7 +101,13 @@ enum {
   CAIRN_F64,
   CAIRN_I64,
   CAIRN_U64,
-  CAIRN_C64
+  CAIRN_C64,
+  CAIRN_F8_E8M0,
+  CAIRN_F8_E4M3FNUZ,
+  CAIRN_F8_E5M2FNUZ,
+  CAIRN_F4,
+  CAIRN_F6_E2M3,
+  CAIRN_F6_E3M2
 };
 
 enum { CAIRN_ORDER_C = 0, CAIRN_ORDER_FORTRAN = 1 };

@@ -31,6 +31,7 @@ from torch.distributed.tensor import Replicate, distribute_tensor  # noqa: E402
 
 import cairn.torch  # noqa: E402
 from cairn.torch.dcp import StorageReader, StorageWriter  # noqa: E402
+from cairn.torch.placement import DTYPES  # noqa: E402
 
 warnings.filterwarnings("ignore", "torch.distributed is (disabled|unavailable)")
 
@@ -143,6 +144,28 @@ class DcpTest(unittest.TestCase):
         self.assertEqual(found["weights"].pop("none").shape, (0, 3))
         self.assertEqual(found, {"weights": {}, "groups": state["groups"], "count": 3})
         self.assertEqual(_load_state_dict_from_keys({"count"}, storage_reader=StorageReader(self.run_directory)), {"count": 3})
+
+    def test_elements_of_every_type_come_back(self):
+        numbers = torch.arange(96, dtype=torch.uint8)
+        state = {name: (numbers % 2 if dtype == torch.bool else numbers).view(dtype).reshape(3, -1) for dtype, name in DTYPES.items()}
+        self.assertTrue({"F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F4"} <= set(state))
+        self.save(state)
+        loaded = self.load({name: torch.zeros(96, dtype=torch.uint8).view(tensor.dtype).reshape(3, -1) for name, tensor in state.items()})
+        for found in (loaded, cairn.torch.load(self.run_directory)):
+            self.assertEqual(set(found), set(state))
+            for name, tensor in state.items():
+                self.assertEqual((found[name].dtype, found[name].shape), (tensor.dtype, tensor.shape))
+                self.assertTrue(torch.equal(found[name].view(torch.uint8), tensor.view(torch.uint8)), name)
+
+    def test_what_pytorch_has_no_type_for_is_named(self):
+        header = b'{"kept":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"six":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[2,5]}}'
+        file = self.folder / "six.safetensors"
+        file.write_bytes(len(header).to_bytes(8, "little") + header + b"\1\2\3\4\5")
+        with self.assertRaisesRegex(cairn.Mismatch, 'array "six" is F6_E2M3, and this PyTorch has no such type: leave it out by `only`'):
+            cairn.torch.load(file)
+        self.assertEqual(cairn.torch.load(file, only="kept")["kept"].tolist(), [1, 2])
+        with cairn.Checkpoint(file) as checkpoint:
+            self.assertEqual(checkpoint.array("six").tobytes(), b"\3\4\5")
 
     def test_a_step_of_the_past_begins_another_branch(self):
         for step in (10, 20, 30):

@@ -35,6 +35,41 @@ session.finalize()
 print("finished")
 """
 
+# Of each type 4 rows of 12 elements, of which each rank has columns.
+TYPES = """
+import cairn, ctypes, os
+BYTES = {**dict.fromkeys("BOOL U8 I8 F8_E5M2 F8_E4M3 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ F4".split(), 1), **dict.fromkeys("I16 U16 F16 BF16".split(), 2),
+         **dict.fromkeys("F6_E2M3 F6_E3M2".split(), 3), **dict.fromkeys("I32 U32 F32".split(), 4), **dict.fromkeys("F64 I64 U64 C64".split(), 8)}
+assert set(BYTES) == set(cairn.memory.DTYPES), set(BYTES) ^ set(cairn.memory.DTYPES)
+rank, ranks = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_NTASKS"])
+begin, end = 12 * rank // ranks, 12 * (rank + 1) // ranks
+def content(kind):
+    return bytes((31 * kind + 7 * row + 11 * column + 3 * byte + 1) % 2 if kind == 0 else (31 * kind + 7 * row + 11 * column + 3 * byte + 1) % 251
+                 for row in range(4) for column in range(begin, end) for byte in range(list(BYTES.values())[kind]))
+session = cairn.Session()
+memory = []
+for name, size in BYTES.items():
+    memory.append((ctypes.c_char * (4 * (end - begin) * size))())
+    session.add_array(name, name, (4, 12), [cairn.Piece((0, begin), (4, end - begin), ctypes.addressof(memory[-1]))])
+report = session.restore()
+for kind, own in enumerate(memory):
+    if report.restored:
+        assert bytes(own) == content(kind), (list(BYTES)[kind], bytes(own), content(kind))
+    own[:] = content(kind)
+session.step(1)
+session.finalize()
+print("resumed" if report.restored else "began")
+"""
+
+SCALAR = """
+import cairn, ctypes
+memory = (ctypes.c_char * 1)()
+try:
+    cairn.Session().add_array("q", "F4", (), [cairn.Piece((), (), ctypes.addressof(memory))])
+except cairn.Invalid as error:
+    print(error)
+"""
+
 LEFT = """
 import cairn, ctypes
 memory = (ctypes.c_double * 6)()
@@ -79,6 +114,14 @@ class SessionTest(Lives):
         self.assertEqual(first, [["resumed", "0"], ["holds", "0"], ["done"]])
         [second] = self.life("device", 1, HERE / "device.py")
         self.assertEqual(second, [["resumed", "5"], ["holds", "5"], ["done"]])
+
+    def test_elements_of_every_type_go_to_any_number_of_ranks(self):
+        for ranks, said in ((2, "began"), (3, "resumed"), (1, "resumed")):
+            self.assertEqual(self.life("run", ranks, "-c", TYPES), [[[said]]] * ranks)
+
+    def test_an_array_of_several_values_an_element_has_a_dimension(self):
+        [said] = self.life("run", 1, "-c", SCALAR)
+        self.assertRegex(" ".join(said[0]), "array 'q' of shape .*: an element of F4 is 2 values, so it has at least one dimension")
 
     def test_loads_what_a_changed_program_still_has(self):
         def program(items, load=None, *more):

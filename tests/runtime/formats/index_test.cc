@@ -179,7 +179,8 @@ TEST(Index, ThatNoReaderCouldTrustIsRefused) {
   const std::vector<std::pair<std::string, std::function<void(Index&)>>> faults = {
       {"world size is 0", [](Index& i) { i.world_size = 0; }},
       {"file number 2 occurs twice", [](Index& i) { i.files[0].number = 2; }},
-      {"\"u\" is empty or occurs twice", [](Index& i) { i.saved.arrays[1].name = "u"; }},
+      {"\"u\" occurs twice", [](Index& i) { i.saved.arrays[1].name = "u"; }},
+      {"an array has no name", [](Index& i) { i.saved.arrays[1].name = ""; }},
       {"impossible shape",
        [](Index& i) {
          i.saved.arrays[2].shape = {-1, 7};
@@ -261,8 +262,7 @@ TEST(Index, WithForeignValuesIsDamage) {
     size_t boxes, range;
   };
   for (const Case& c :
-       {Case{"dtype 200", 200, {1}, 0, 0}, Case{"more than 8 dimensions", 0, long_shape, 0, 0},
-        Case{"different lengths", 0, {1}, 2, 3}}) {
+       {Case{"more than 8 dimensions", 0, long_shape, 0, 0}, Case{"different lengths", 0, {1}, 2, 3}}) {
     flatbuffers::FlatBufferBuilder builder;
     const std::vector<fbs::File> files;
     const std::vector<flatbuffers::Offset<fbs::Array>> arrays = {
@@ -272,6 +272,16 @@ TEST(Index, WithForeignValuesIsDamage) {
     EXPECT_EQ(status.code(), Code::kDamage);
     EXPECT_THAT(status.message(), HasSubstr(c.message));
   }
+}
+
+TEST(Index, WithAnElementTypeOfANewerCairnIsNoDamage) {
+  flatbuffers::FlatBufferBuilder builder;
+  const std::vector<fbs::File> files;
+  const std::vector<flatbuffers::Offset<fbs::Array>> arrays = {MakeArray(builder, 200, {1}, 0, 0)};
+  builder.Finish(fbs::CreateIndexDirect(builder, 1, &files, &arrays));
+  const Status status = DecodePayload(builder);
+  EXPECT_EQ(status.code(), Code::kMismatch);
+  EXPECT_THAT(status.message(), HasSubstr("array \"a\" has element type number 200, which a newer Cairn"));
 }
 
 TEST(Index, WhoseArraysShareTheirBoxesDoesNotBlowUp) {

@@ -152,6 +152,7 @@ TEST(Dcp, ReadsMetadataOfEachWayInWhichPythonWritesEnumerations) {
 TEST(Dcp, ArchivedTensorsOfAllTypesComeBack) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
+    if (!TorchHas(dtype)) continue;
     const auto tensor = DecodeArchivedTensor(EncodeArchivedTensor(dtype, {2, 3}));
     ASSERT_TRUE(tensor.ok()) << DTypeName(dtype) << tensor.status().message();
     EXPECT_EQ(tensor->dtype, dtype);

@@ -46,6 +46,18 @@ TEST(Compare, ReadsEveryElementType) {
       {DType::kI64, "ffffffffffffff7f", "feffffffffffff7f", 1, 1 / 9223372036854775807.0},
       {DType::kU64, "ffffffffffffffff", "feffffffffffffff", 1, 1 / 18446744073709551615.0},
       {DType::kC64, "0000803f00000040", "0000803f00000000", 2, 1},  // 1+2i and 1
+      {DType::kF8E8M0, "7f", "81", 3, 0.75},                        // 1 and 4
+      {DType::kF8E4M3Fnuz, "40", "48", 1, 0.5},                     // 1 and 2
+      {DType::kF8E4M3Fnuz, "7f", "00", 240, 1},                     // the greatest
+      {DType::kF8E4M3Fnuz, "01", "00", 0.0009765625, 1},            // 2^-10, the smallest
+      {DType::kF8E5M2Fnuz, "7f", "ff", 114688, 2},                  // the greatest, and its negative
+      {DType::kF8E5M2Fnuz, "01", "00", 7.62939453125e-06, 1},       // 2^-17, the smallest
+      {DType::kF4, "07", "0f", 12, 2},                              // 6 and -6, in the lower half
+      {DType::kF4, "10", "20", 0.5, 0.5},                           // 0.5 and 1, in the upper half
+      {DType::kF6E2M3, "1f0000", "000000", 7.5, 1},                 // the greatest, as the first of four
+      {DType::kF6E2M3, "400000", "000000", 0.125, 1},   // the smallest, as the second: bits 6 to 11
+      {DType::kF6E3M2, "00f001", "000000", 28, 1},      // the greatest, as the third: bits 12 to 17
+      {DType::kF6E3M2, "000004", "000000", 0.0625, 1},  // the smallest, as the fourth: bits 18 to 23
   };
   for (const Case& c : cases) {
     const Difference d = Of(c.dtype, c.a, c.b);
@@ -54,6 +66,13 @@ TEST(Compare, ReadsEveryElementType) {
     EXPECT_DOUBLE_EQ(d.max_abs, c.max_abs) << DTypeName(c.dtype) << c.a;
     EXPECT_DOUBLE_EQ(d.max_rel, c.max_rel) << DTypeName(c.dtype) << c.a;
   }
+}
+
+TEST(Compare, CountsEachOfTheValuesThatShareBytes) {
+  EXPECT_EQ(Of(DType::kF4, "2112", "1112").differing, 1U);
+  EXPECT_EQ(Of(DType::kF4, "2112", "1221").differing, 4U);
+  EXPECT_EQ(Of(DType::kF6E2M3, "ffffffffffff", "00f0ffffffff").differing, 2U);
+  EXPECT_EQ(Of(DType::kF6E3M2, "ffffff", "000000").differing, 4U);
 }
 
 TEST(Compare, FindsTheGreatestDifferencesWhereverTheyAre) {
@@ -73,6 +92,9 @@ TEST(Compare, KeepsNanAndInfinityOutOfTheMaxima) {
            {DType::kF32, "0000807f0000803f", "0000803f0000803f"},  // infinity
            {DType::kF8E4M3, "7f", "38"},                           // NaN
            {DType::kF8E5M2, "7c", "3c"},                           // infinity
+           {DType::kF8E8M0, "ff", "7f"},                           // NaN
+           {DType::kF8E4M3Fnuz, "80", "40"},                       // NaN
+           {DType::kF8E5M2Fnuz, "80", "40"},                       // NaN
            {DType::kBF16, "807f", "803f"}}) {                      // infinity
     const Difference d = Of(dtype, a, b);
     EXPECT_EQ(d.differing, 1U);

@@ -102,6 +102,125 @@ assert found["model.w"].shape == (6, 8) and found["optim.lr"].shape == () and fo
                         out + " " + WriteExpected(run)));
 }
 
+// PyTorch's type of each name of safetensors', and the values in one of its elements. F6 it has not.
+constexpr const char* kTorchTypes = R"(
+import torch
+TYPES = {"BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "F8_E5M2": torch.float8_e5m2, "F8_E4M3": torch.float8_e4m3fn,
+         "I16": torch.int16, "U16": torch.uint16, "F16": torch.float16, "BF16": torch.bfloat16, "I32": torch.int32, "U32": torch.uint32,
+         "F32": torch.float32, "F64": torch.float64, "I64": torch.int64, "U64": torch.uint64, "C64": torch.complex64,
+         "F8_E8M0": torch.float8_e8m0fnu, "F8_E4M3FNUZ": torch.float8_e4m3fnuz, "F8_E5M2FNUZ": torch.float8_e5m2fnuz,
+         "F4": torch.float4_e2m1fn_x2}
+VALUES = {"F4": 2, "F6_E2M3": 4, "F6_E3M2": 4}
+def bytes_of(tensor):
+    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+)";
+
+TEST(CairnExport, GivesEachTypeTheNameThatTheSafetensorsLibraryHasForIt) {
+  if (!HasModules("torch, safetensors")) GTEST_SKIP() << Python() << " lacks torch; set CAIRN_TEST_PYTHON";
+  const MadeRun run(OneOfEachType());
+  const std::string out = NewFolder() + "/all.safetensors";
+  ASSERT_EQ(RunCairn({"export", run.path(), "--to", "safetensors", out}).code, 0);
+  EXPECT_TRUE(RunPython(std::string(kTorchTypes) + R"(
+import json, re, safetensors, struct, sys
+header = b'{"a":{"dtype":"none","shape":[],"data_offsets":[0,0]}}'
+try:
+    safetensors.deserialize(struct.pack("<Q", len(header)) + header)
+except safetensors.SafetensorError as error:
+    known = set(re.findall("`([A-Z0-9_]+)`", str(error).split("expected one of")[1]))
+with safetensors.safe_open(sys.argv[1], framework="pt") as f:
+    assert {name[len("kind."):] for name in f.keys()} == known, (known, f.keys())
+    for name in f.keys():
+        kind, expected = name[len("kind."):], open(sys.argv[2] + "/" + name, "rb").read()
+        part = f.get_slice(name)
+        assert part.get_dtype() == kind and part.get_shape() == [3, 8 * VALUES.get(kind, 1)], (kind, part.get_dtype(), part.get_shape())
+        if kind in TYPES:
+            tensor = f.get_tensor(name)
+            assert tensor.dtype == TYPES[kind] and tensor.shape == (3, 8) and bytes_of(tensor) == expected, kind
+# The checkpoint's own files, each with its box.
+for number, columns, begin in ((1, 3, 0), (2, 5, 3)):
+    with safetensors.safe_open(sys.argv[3] + f"/shard-{number:05}-model-00001-of-00001.safetensors", framework="pt") as f:
+        places = json.loads(f.metadata()["DCP_SHARDING_INFO"])
+        for kind in known:
+            values = VALUES.get(kind, 1)
+            assert f.get_slice("kind." + kind).get_shape() == [3, columns * values], kind
+            assert places["kind." + kind]["saved_offsets"] == [0, begin * values], kind
+)",
+                        out + " " + WriteExpected(run) + " " + run.path() + "/" + run.checkpoint()));
+  const std::string back = NewFolder() + "/back";
+  ASSERT_EQ(RunCairn({"import", "--from", "safetensors", out, back}).code, 0);
+  EXPECT_EQ(RunCairn({"diff", run.path(), back}).out, "22 of 22 arrays equal\n");
+}
+
+TEST(CairnExport, TakesEachTypeThatPyTorchHasAlongToDcp) {
+  if (!HasModules("torch")) GTEST_SKIP() << Python() << " lacks torch; set CAIRN_TEST_PYTHON";
+  const MadeRun run(OneOfEachType());
+  const std::string folder = NewFolder(), out = folder + "/dcp";
+  const Outcome refused = RunCairn({"export", run.path(), "--to", "dcp", out});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err,
+            "cairn: array \"kind.F6_E2M3\" is F6_E2M3, and PyTorch has no such type: leave it out by "
+            "--names, or take it along by "
+            "`--to safetensors`\n");
+  EXPECT_FALSE(fs::exists(out));
+  WriteText(folder + "/names.json", R"({"kind.F6_*": null})");
+  ASSERT_EQ(RunCairn({"export", run.path(), "--to", "dcp", "--names", folder + "/names.json", out}).code, 0);
+  EXPECT_TRUE(RunPython(std::string(kTorchTypes) + R"(
+import sys
+import torch.distributed.checkpoint as dcp
+metadata = dcp.FileSystemReader(sys.argv[1]).read_metadata().state_dict_metadata
+assert {name for name in metadata if name != "rng"} == {"kind." + kind for kind in TYPES}
+state = {"kind." + kind: torch.zeros((3, 8), dtype=torch.uint8).view(TYPES[kind]) if kind.startswith(("F8", "F4")) else
+         torch.zeros((3, 8), dtype=TYPES[kind]) for kind in TYPES}
+dcp.load(state, checkpoint_id=sys.argv[1], no_dist=True)
+for name, tensor in state.items():
+    assert metadata[name].properties.dtype == TYPES[name[len("kind."):]] and metadata[name].size == (3, 8), name
+    assert bytes_of(tensor) == open(sys.argv[2] + "/" + name, "rb").read(), name
+)",
+                        out + " " + WriteExpected(run)));
+  const std::string back = NewFolder() + "/back";
+  ASSERT_EQ(RunCairn({"import", "--from", "dcp", out, back}).code, 0);
+  const Outcome diff = RunCairn({"diff", run.path(), back, "--json"});
+  EXPECT_EQ(diff.Json()["arrays"].size(), 22U);
+  for (const auto& array : diff.Json()["arrays"]) {
+    const bool left_out = array["name"].get<std::string>().starts_with("kind.F6_");
+    EXPECT_EQ(array["result"], left_out ? "only in A" : "equal") << array;
+  }
+}
+
+TEST(CairnImport, ReadsEachTypeThatPyTorchSaves) {
+  if (!HasModules("torch, safetensors")) GTEST_SKIP() << Python() << " lacks torch; set CAIRN_TEST_PYTHON";
+  const std::string folder = NewFolder();
+  ASSERT_TRUE(RunPython(std::string(kTorchTypes) + R"(
+import sys
+import torch.distributed.checkpoint as dcp
+from safetensors.torch import save_file
+state = {}
+for i, (kind, dtype) in enumerate(TYPES.items()):
+    raw = (torch.arange(96, dtype=torch.uint8) * 5 + i) % 2 if kind == "BOOL" else torch.arange(96, dtype=torch.uint8) * 5 + i
+    state[kind] = raw.view(dtype).reshape(3, -1)
+    open(sys.argv[1] + "/" + kind, "wb").write(bytes_of(state[kind]))
+save_file(state, sys.argv[1] + "/all.safetensors")
+dcp.save(state, checkpoint_id=sys.argv[1] + "/dcp", no_dist=True)
+)",
+                        folder));
+  for (const auto& [format, source] : {std::pair("safetensors", "/all.safetensors"), {"dcp", "/dcp"}}) {
+    const std::string run = folder + "/run-" + format, out = run + ".back";
+    const Outcome made = RunCairn({"import", "--from", format, folder + source, run});
+    ASSERT_EQ(made.code, 0) << made.err;
+    ASSERT_EQ(RunCairn({"export", run, "--to", "safetensors", out}).code, 0);
+    EXPECT_TRUE(RunPython(std::string(kTorchTypes) + R"(
+import sys
+from safetensors import safe_open
+with safe_open(sys.argv[1], framework="pt") as f:
+    assert set(f.keys()) == set(TYPES)
+    for kind in TYPES:
+        tensor = f.get_tensor(kind)
+        assert tensor.dtype == TYPES[kind] and bytes_of(tensor) == open(sys.argv[2] + "/" + kind, "rb").read(), kind
+)",
+                          out + " " + folder));
+  }
+}
+
 TEST(CairnExport, WritesAFolderThatPyTorchReadsAsOneCheckpoint) {
   if (!HasModules("torch, safetensors")) GTEST_SKIP() << Python() << " lacks torch; set CAIRN_TEST_PYTHON";
   std::vector<MadeArray> arrays = AllKinds();

@@ -134,4 +134,35 @@ std::vector<MadeArray> AllKinds() {
   };
 }
 
+std::vector<MadeArray> OneOfEachType() {
+  std::vector<MadeArray> arrays;
+  for (const auto& [type, name] :
+       std::vector<std::pair<DType, const char*>>{{DType::kBool, "BOOL"},
+                                                  {DType::kU8, "U8"},
+                                                  {DType::kI8, "I8"},
+                                                  {DType::kF8E5M2, "F8_E5M2"},
+                                                  {DType::kF8E4M3, "F8_E4M3"},
+                                                  {DType::kI16, "I16"},
+                                                  {DType::kU16, "U16"},
+                                                  {DType::kF16, "F16"},
+                                                  {DType::kBF16, "BF16"},
+                                                  {DType::kI32, "I32"},
+                                                  {DType::kU32, "U32"},
+                                                  {DType::kF32, "F32"},
+                                                  {DType::kF64, "F64"},
+                                                  {DType::kI64, "I64"},
+                                                  {DType::kU64, "U64"},
+                                                  {DType::kC64, "C64"},
+                                                  {DType::kF8E8M0, "F8_E8M0"},
+                                                  {DType::kF8E4M3Fnuz, "F8_E4M3FNUZ"},
+                                                  {DType::kF8E5M2Fnuz, "F8_E5M2FNUZ"},
+                                                  {DType::kF4, "F4"},
+                                                  {DType::kF6E2M3, "F6_E2M3"},
+                                                  {DType::kF6E3M2, "F6_E3M2"}}) {
+    arrays.push_back(
+        {{std::string("kind.") + name, type, false, {3, 8}}, "", {{{0, 0}, {3, 3}}, {{0, 3}, {3, 5}}}});
+  }
+  return arrays;
+}
+
 }  // namespace cairn

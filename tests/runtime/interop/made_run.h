@@ -39,6 +39,9 @@ class MadeRun {
 // Arrays of all kinds: every width, 0-dim, empty, bool, fp8, bf16, Fortran order, cut by rows, by columns and in blocks.
 std::vector<MadeArray> AllKinds();
 
+// An array "kind.<its type in safetensors' spelling>" of each element type, 3 by 8 elements in two boxes, of 3 and of 5 columns.
+std::vector<MadeArray> OneOfEachType();
+
 }  // namespace cairn
 
 #endif  // CAIRN_TESTS_RUNTIME_INTEROP_MADE_RUN_H_

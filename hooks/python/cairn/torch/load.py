@@ -49,6 +49,9 @@ def _chosen(name: str, patterns: Iterable[str]) -> bool:
 def read_box(checkpoint: Checkpoint, name: str, piece: Union[None, Piece] = None) -> torch.Tensor:
     """An array or a box of it."""
     saved = checkpoint.arrays[name]
+    if saved.dtype not in TYPES:
+        raise Mismatch(f'array "{name}" is {saved.dtype}, and this PyTorch has no such type: leave it out by `only`, or read its bytes by '
+                       "cairn.Checkpoint")
     offset, extent = (None, saved.shape) if piece is None else (piece.offset, piece.extent)
     tensor = torch.empty(tuple(reversed(extent)) if saved.fortran else extent, dtype=TYPES[saved.dtype])
     checkpoint.read(name, tensor.data_ptr(), tensor.numel() * tensor.element_size(), offset, extent)

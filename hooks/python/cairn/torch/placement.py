@@ -9,9 +9,12 @@ import torch
 
 from cairn.memory import Piece
 
+# PyTorch's name of each element type, of which not every version has all. An element of float4_e2m1fn_x2 is two values in a byte.
+_NAMES = {"float8_e8m0fnu": "F8_E8M0", "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ", "float4_e2m1fn_x2": "F4"}
 DTYPES = {torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8", torch.float8_e5m2: "F8_E5M2", torch.float8_e4m3fn: "F8_E4M3",
           torch.int16: "I16", torch.uint16: "U16", torch.float16: "F16", torch.bfloat16: "BF16", torch.int32: "I32", torch.uint32: "U32",
-          torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.uint64: "U64", torch.complex64: "C64"}
+          torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.uint64: "U64", torch.complex64: "C64",
+          **{getattr(torch, type): name for type, name in _NAMES.items() if hasattr(torch, type)}}
 
 
 @dataclasses.dataclass(frozen=True)
