@@ -320,15 +320,21 @@ TEST(SocketExchange, RefusesASecondCopyOfAParcel) {
   Meeting ranks(2);
   PlayedRank below(ranks, 1, " lane 0"), above(ranks, 1, " lane 1");  // lane 1 goes to lower ranks
   std::string memory(static_cast<size_t>(kWhole.elements()), '?');
+  LoadOptions options = kNoWaiting;
+  options.share_bytes = UINT64_MAX;  // over sockets alone
   auto load = std::async(std::launch::async, [&] {
     return LoadRank(table.saved, table.files, layout, 0,
                     {{reinterpret_cast<std::byte*>(memory.data()), kWhole, {Table::kWidth, 1}, 1}}, ranks,
-                    false);
+                    false, options);
   });
-  const std::vector<std::byte> parcel(receipt.bytes);
-  for (size_t copy = 0; copy < plan.receipts.size(); ++copy)
-    (void)above.Send(0, {1, {receipt.file, receipt.block, receipt.reader}}, parcel);
+  auto copies = std::async(std::launch::async, [&] {  // as many as there should be others
+    const std::vector<std::byte> parcel(receipt.bytes);
+    for (size_t copy = 0; copy < plan.receipts.size(); ++copy)
+      (void)above.Send(0, {1, {receipt.file, receipt.block, receipt.reader}}, parcel);
+  });
   EXPECT_THAT(load.get().status().message(), HasSubstr("a parcel came twice"));
+  ranks.BreakAll({Code::kCancelled, "the test is over"});
+  copies.get();
 }
 
 TEST_P(Exchange, RefusesAPlanThatDoesNotFitItsFilesOrDestinations) {
