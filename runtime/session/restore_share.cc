@@ -52,7 +52,8 @@ Result<cairn_report> RestoreShare::Follow() {
       continue;
     }
     if (order.kind == Order::kAskRoom) {
-      links_.send(TableRoom::kType, EncodeSessionMessage(RoomThatChanged()));
+      links_.send(TableRoom::kType,
+                  EncodeSessionMessage(TableRoom{RoomsThatChanged(items_, state_, boot_.rank)}));
       continue;
     }
     if (order.kind == Order::kRoom) {
@@ -139,20 +140,6 @@ void RestoreShare::CutOutputs(const OutputLengths& saved) {
   for (const std::string& note : report.notes)
     boot_.rank == 0 ? links_.log->Info(note) : links_.log->Debug(note);
   for (const std::string& warning : report.warnings) links_.log->Warn(warning);
-}
-
-// Against what all were told.
-TableRoom RestoreShare::RoomThatChanged() const {
-  TableRoom room;
-  for (const RegisteredTable& table : items_.tables()) {
-    int64_t told = 0;
-    for (const Piece& piece : state_.layout.pieces) {
-      if (static_cast<int>(piece.rank) == boot_.rank && state_.layout.arrays[piece.array].name == table.name)
-        told = piece.box.extent[0];
-    }
-    if (table.capacity != told) room.rows[table.name] = table.capacity;
-  }
-  return room;
 }
 
 void RestoreShare::PlaceTables() {

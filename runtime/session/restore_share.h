@@ -72,7 +72,6 @@ class RestoreShare {
  private:
   Result<cairn_report> Follow();
   Result<Mailbox::Letter> NextOrder();
-  TableRoom RoomThatChanged() const;
   void PlaceTables();
   void CutOutputs(const OutputLengths& saved);
   void CountItems(cairn_report* report);

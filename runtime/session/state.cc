@@ -205,6 +205,19 @@ Result<State> ShareMerger::Finish() && {
   return state;
 }
 
+std::map<std::string, int64_t> RoomsThatChanged(const Items& items, const State& state, int rank) {
+  std::map<std::string, int64_t> changed;
+  for (const RegisteredTable& table : items.tables()) {
+    int64_t known = 0;
+    for (const Piece& piece : state.layout.pieces) {
+      if (static_cast<int>(piece.rank) == rank && state.layout.arrays[piece.array].name == table.name)
+        known = piece.box.extent[0];
+    }
+    if (table.capacity != known) changed[table.name] = table.capacity;
+  }
+  return changed;
+}
+
 Status SetRooms(const TableRooms& rooms, State* state) {
   Layout& layout = state->layout;
   std::map<uint32_t, std::vector<int64_t>>

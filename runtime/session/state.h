@@ -37,6 +37,9 @@ using TableRooms = std::map<std::string, std::map<uint32_t, int64_t>>;
 // would be none.
 Status SetRooms(const TableRooms& rooms, State* state);
 
+// The tables of a member that have room for other numbers of rows than the state says of its rank, and for how many.
+std::map<std::string, int64_t> RoomsThatChanged(const Items& items, const State& state, int rank);
+
 // One member's share: what it registered, without addresses. Arrays with equal pieces name one list of boxes.
 std::string EncodeShare(const Items& items);
 

@@ -210,8 +210,7 @@ TEST(State, ATableHasTheRowsOfAllRanksInTheirOrder) {
 TEST(State, WithOtherRoomsForTablesIsWhatAllTogetherWouldHaveRegistered) {
   static double data[64];
   static int64_t rows = 0;
-  const auto share = [](int64_t first, int64_t second) {
-    Items items;
+  const auto add = [](Items& items, int64_t first, int64_t second) {
     cairn_table table{};
     table.struct_size = sizeof table;
     table.row_bytes = 16;
@@ -223,11 +222,23 @@ TEST(State, WithOtherRoomsForTablesIsWhatAllTogetherWouldHaveRegistered) {
     table.capacity = second;
     EXPECT_TRUE(items.AddTable("q", table).ok());
     EXPECT_TRUE(items.AddBlob("rng", data, 4, nullptr, CAIRN_BLOB_DROP).ok());
+  };
+  const auto share = [&](int64_t first, int64_t second) {
+    Items items;
+    add(items, first, second);
     return EncodeShare(items);
   };
   auto state = MergeShares({share(3, 1), share(0, 2), share(4, 3)});
   ASSERT_TRUE(state.ok()) << state.status().message();
+  Items second, third;
+  add(second, 5, 2);
+  add(third, 0, 3);
+  using Changed = std::map<std::string, int64_t>;
+  EXPECT_EQ(RoomsThatChanged(second, *state, 1), (Changed{{"p", 5}}));
+  EXPECT_EQ(RoomsThatChanged(third, *state, 2), (Changed{{"p", 0}}));
   ASSERT_TRUE(SetRooms({{"p", {{1, 5}, {2, 0}}}}, &*state).ok());
+  EXPECT_EQ(RoomsThatChanged(second, *state, 1), Changed());
+  EXPECT_EQ(RoomsThatChanged(third, *state, 2), Changed());
   EXPECT_EQ(EncodeState(*state), EncodeState(*MergeShares({share(3, 1), share(5, 2), share(0, 3)})));
   EXPECT_EQ(SetRooms({{"p", {{3, 5}}}}, &*state).code(), Code::kInternal);
   EXPECT_THAT(SetRooms({{"r", {{0, 5}}}}, &*state).message(), HasSubstr("table \"r\""));
