@@ -59,8 +59,10 @@ class KeeperTest : public ::testing::Test {
                         },
                         [&](const Order& order) {
                           told_all_.push_back(order);
-                          if (order.kind == Order::kAskRoom)
-                            life.mailbox.Put({0, TableRoom::kType, EncodeSessionMessage(grown_)});
+                          if (order.kind != Order::kAskRoom) return;
+                          for (const auto& [table, rows] : grown_.rows)
+                            EXPECT_TRUE(rank_.items.MakeRoom(0, rows).ok());
+                          life.mailbox.Put({0, TableRoom::kType, EncodeSessionMessage(grown_)});
                         }});
     Order order = RestoreLeader(life.boot, {}, members, *life.keeper).Lead();
     EXPECT_EQ(order.kind, Order::kProceed) << order.status.message();
@@ -124,7 +126,6 @@ TEST_F(KeeperOfATableTest, WhatARestoreHasNotChangedIsNotToldAgain) {
 
   told_all_.clear();
   grown_.rows = {{"p", 5}};
-  ASSERT_TRUE(rank_.items.MakeRoom(0, 5).ok());
   const auto grown = BeginAndRestore("3");
   ASSERT_THAT(Kinds(), Contains(Order::kRoom));
   const auto told =
