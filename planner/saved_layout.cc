@@ -94,7 +94,8 @@ Status SavedIndex::FindByRule(uint32_t array, const Box& box, std::vector<SavedP
   for (const GridCell& cell : cells_.CellsIn(saved_->grids.rule_of[array], box)) {
     writers_->ForEachPart(array, cell, [&](uint32_t rank, int64_t first_row, int64_t rows) {
       const Box written = RowsOfPiece(cell.box, first_row, rows);
-      const std::optional<Box> region = Intersect(cell.region, written);
+      const bool whole = rows == RowsOf(cell.box);
+      const std::optional<Box> region = whole ? cell.region : Intersect(cell.region, written);
       if (!region || !status.ok()) return;
       Writer& writer = WriterAt(rank);
       status = writer.status;

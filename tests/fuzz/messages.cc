@@ -12,7 +12,7 @@ namespace {
 // The first byte says what the others are. What the agreement accepts is exactly what it could have sent.
 void Parse(uint8_t kind, std::string_view bytes) {
   const fuzz::MemoryBound bound(bytes.size());
-  switch (kind % 22) {
+  switch (kind % 23) {
     case 0:
       if (const auto message = agreement::DecodeToLeader(bytes); message.ok())
         FUZZ_CHECK(agreement::Encode(*message) == bytes);
@@ -82,6 +82,9 @@ void Parse(uint8_t kind, std::string_view bytes) {
       break;
     case 21:
       static_cast<void>(DecodeSessionMessage<Inventory>(bytes));
+      break;
+    case 22:
+      static_cast<void>(DecodeSessionMessage<TableRoom>(bytes));
       break;
   }
 }

@@ -22,6 +22,9 @@ void Parse(std::string_view input) {
   uint64_t at = bytes.size();
   for (const ParsedShard::Entry& entry : shard->entries) {
     FUZZ_CHECK(entry.offset == at && entry.bytes <= file_bytes - at);
+    if (entry.bytes > 0)
+      FUZZ_CHECK(entry.bytes ==
+                 static_cast<uint64_t>(entry.tensor.box.elements() * DTypeBytes(entry.tensor.dtype)));
     at += entry.bytes;
   }
   FUZZ_CHECK(at == file_bytes);
