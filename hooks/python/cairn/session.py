@@ -108,7 +108,8 @@ class Session:
                   optional: bool = False, cuda: bool = False, fence: bool = False) -> int:
         """Adds an array by its addresses, whose memory the caller keeps valid. Every rank adds every array, with its own pieces.
 
-        dtype     as safetensors spells it ("F32", "BF16", …)
+        dtype     as safetensors spells it ("F32", "BF16", …); of what is smaller than a byte an element is the values that share bytes: two in one of
+                  F4, four in three of F6
         fortran   column-major; dimensions as the program counts them
         optional  ranks that hold nothing of it may leave it out
         cuda      the pieces lie in the memory of CUDA devices
