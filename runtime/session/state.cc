@@ -230,7 +230,9 @@ Status SetRooms(const TableRooms& rooms, State* state) {
     if (table != rows_of.end()) table->second[piece.rank] = piece.box.extent[0];
     return table != rows_of.end();
   });
-  for (const auto& [name, by_rank] : rooms) {
+  for (const auto& room : rooms) {
+    const std::string& name = room.first;
+    const std::map<uint32_t, int64_t>& by_rank = room.second;
     const auto table = std::find_if(rows_of.begin(), rows_of.end(),
                                     [&](const auto& t) { return layout.arrays[t.first].name == name; });
     if (table == rows_of.end() || (!by_rank.empty() && by_rank.rbegin()->first >= layout.world_size))
