@@ -46,6 +46,11 @@ int cairn_resolves_to_off(const struct cairn_site* site, enum cairn_setting_id i
          value.kind == CAIRN_VALUE_OFF;
 }
 
+const char* cairn_written(enum cairn_setting_id id, const char* text) {
+  if (*text != '\0') return text;
+  return cairn_settings[id].type == CAIRN_TYPE_BOOL ? "yes" : "auto";
+}
+
 static int StartsWith(const char* text, const char* prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }
@@ -121,12 +126,6 @@ static void Free(struct environment* env) {
   free(env->variables);
 }
 
-/* A setting's bare form has no text of its own; the host reads an empty variable as none. */
-static const char* Written(enum cairn_setting_id id, const char* text) {
-  if (*text != '\0') return text;
-  return cairn_settings[id].type == CAIRN_TYPE_BOOL ? "yes" : "auto";
-}
-
 static void AddSiteVariable(struct environment* env, const char* key, const char* value) {
   char name[64];
   size_t n = strlen(key);
@@ -142,7 +141,7 @@ static void AddSite(struct environment* env, const struct cairn_site* site) {
   }
   for (int id = 0; id < CAIRN_SETTING_COUNT; ++id) {
     const char* value = site->defaults[id];
-    if (value != NULL) AddSiteVariable(env, cairn_settings[id].key, Written(id, value));
+    if (value != NULL) AddSiteVariable(env, cairn_settings[id].key, cairn_written(id, value));
   }
 }
 
@@ -158,7 +157,7 @@ static void BuildEnvironment(struct environment* env, spank_t spank, const struc
   }
   for (int id = 0; id < CAIRN_SETTING_COUNT; ++id) {
     const char* value = cairn_option_value(id);
-    if (value != NULL) Add(env, "CAIRN_PLUGIN_%s=%s", cairn_settings[id].env, Written(id, value));
+    if (value != NULL) Add(env, "CAIRN_PLUGIN_%s=%s", cairn_settings[id].env, cairn_written(id, value));
   }
   AddSite(env, site);
   if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||

@@ -19,6 +19,9 @@ const char* cairn_resolve(const struct cairn_site* site, enum cairn_setting_id i
 /* Whether it resolves to "off" or "no". */
 int cairn_resolves_to_off(const struct cairn_site* site, enum cairn_setting_id id);
 
+/* The value of an option as a variable has it: a bare option has no text of its own, and an empty variable is as good as none. */
+const char* cairn_written(enum cairn_setting_id id, const char* text);
+
 /* Unsets every SLURM_CAIRN_*: a step or job that is started inside a step must not take itself for that one. */
 void cairn_forget_outer_step(void);
 

@@ -11,6 +11,7 @@
 #include "plugin/epilog.h"
 #include "plugin/local.h"
 #include "plugin/options.h"
+#include "plugin/rehearse.h"
 #include "plugin/remote.h"
 #include "plugin/submit.h"
 #include "runtime/site.h"
@@ -44,6 +45,7 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char** av) {
     case S_CTX_ALLOCATOR:
       ReadSite(&site, ac, av, NULL);
       cairn_submit_check(&site);
+      if (spank_context() == S_CTX_LOCAL) cairn_rehearse_instead(&site);
       return 0;
     default:
       return 0;

@@ -72,6 +72,7 @@ static void WarnOfTruncatedOutput(void) {
 void cairn_submit_check(const struct cairn_site* site) {
   cairn_forget_outer_step(); /* later would be too late: srun hands on what is unset in local_user_init all the same */
   CheckVariable(CAIRN_SETTING_checkpoint);
+  CheckVariable(CAIRN_SETTING_rehearse);
   if (cairn_resolves_to_off(site, CAIRN_SETTING_checkpoint)) return;
   for (int id = 0; id < CAIRN_SETTING_COUNT; ++id) CheckVariable(id);
   if (strcmp(program_invocation_short_name, "sbatch") == 0) WarnOfTruncatedOutput();

@@ -249,7 +249,13 @@ Result<Settings> ParseSettings(const std::function<std::optional<std::string>(co
   settings.s3_connections = static_cast<int>(value(kSetting_s3_connections).number);
   settings.s3_stall = Nanoseconds(value(kSetting_s3_stall).number);
   settings.s3_deadline = Nanoseconds(value(kSetting_s3_deadline).number);
-  settings.rehearse = ToSteps(row[kSetting_rehearse]);
+  settings.rehearsal = ToSteps(row[kSetting_rehearsal]);
+  if (value(kSetting_rehearse).kind != CAIRN_VALUE_OFF)
+    return Status(
+        Code::kInvalid,
+        "CAIRN_REHEARSE=" + row[kSetting_rehearse].text +
+            " is for srun with Cairn's plugin, which makes a rehearsal of its step. Elsewhere begin the "
+            "command with it: cairn rehearse -- COMMAND");
   settings.log = row[kSetting_log].text;
   return settings;
 }

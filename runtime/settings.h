@@ -125,7 +125,7 @@ struct Settings {
   int s3_connections = 8;
   Nanoseconds s3_stall{};
   Nanoseconds s3_deadline{};
-  std::vector<int64_t> rehearse;  // in rising order
+  std::vector<int64_t> rehearsal;  // in rising order
   std::string log = "info";
   std::map<std::string, std::string> given;  // the texts that are not the fallbacks, by variable: for people
 };

@@ -47,6 +47,9 @@ static const char* const kForms[] = {
     [CAIRN_TYPE_STYLE] = "auto, path or virtual",
     [CAIRN_TYPE_RATE] = "none or bytes a second, for example 500MB/s or 1.5GiB/s (kB, MB, GB, KiB, MiB, GiB)",
     [CAIRN_TYPE_SIZE] = "none or a size, for example 64GiB or 1.5TB (kB, MB, GB, TB, KiB, MiB, GiB, TiB)",
+    [CAIRN_TYPE_REHEARSE] =
+        "on, off, or ranks=N, save-at=STEP, until=STEP, tolerance=X and dir=DIR, joined by commas, for "
+        "example ranks=2,until=30",
     [CAIRN_TYPE_STEPS] = "none, or steps above 0 in rising order, joined by commas, for example 20,25",
     [CAIRN_TYPE_TEXT] = "a text",
 };
@@ -208,6 +211,54 @@ static int ParseSteps(const char* value, struct cairn_value* out) {
     value += n;
     if (*value == '\0') return Set(out, CAIRN_VALUE_TEXT, 0);
     if (*value++ != ',') return -1;
+  }
+}
+
+/* <digits>[.<digits>][e[+|-]<digits>] */
+static int IsReal(const char* text) {
+  size_t n = Digits(text);
+  if (n == 0) return 0;
+  text += n;
+  if (*text == '.') {
+    n = Digits(++text);
+    if (n == 0) return 0;
+    text += n;
+  }
+  if (*text == 'e') {
+    ++text;
+    if (*text == '+' || *text == '-') ++text;
+    n = Digits(text);
+    if (n == 0) return 0;
+    text += n;
+  }
+  return *text == '\0';
+}
+
+/* <key>=<value> */
+static int IsOfRehearse(const char* part) {
+  static const char* const kNumbers[] = {"ranks=", "save-at=", "until="};
+  for (size_t i = 0; i < sizeof kNumbers / sizeof *kNumbers; ++i) {
+    size_t n = strlen(kNumbers[i]);
+    int64_t number;
+    if (strncmp(part, kNumbers[i], n) == 0)
+      return ParseInteger(part + n, strlen(part + n), &number) == 0 && number > 0;
+  }
+  if (strncmp(part, "tolerance=", 10) == 0) return IsReal(part + 10);
+  return strncmp(part, "dir=", 4) == 0 && part[4] != '\0';
+}
+
+static int ParseRehearse(const char* value, struct cairn_value* out) {
+  if (Is(value, "off")) return Set(out, CAIRN_VALUE_OFF, 0);
+  if (*value == '\0' || Is(value, "on") || Is(value, "auto")) return Set(out, CAIRN_VALUE_ON, 0);
+  for (;;) {
+    char part[PATH_MAX + 8];
+    size_t n = strcspn(value, ",");
+    if (n >= sizeof part) return -1;
+    memcpy(part, value, n);
+    part[n] = '\0';
+    if (!IsOfRehearse(part)) return -1;
+    if (value[n] == '\0') return Set(out, CAIRN_VALUE_TEXT, 0);
+    value += n + 1;
   }
 }
 
@@ -408,6 +459,8 @@ static int ParseByType(enum cairn_setting_type type, const char* value, struct c
       return ParseBytes(value, kRateUnits, out);
     case CAIRN_TYPE_SIZE:
       return ParseBytes(value, kSizeUnits, out);
+    case CAIRN_TYPE_REHEARSE:
+      return ParseRehearse(value, out);
     case CAIRN_TYPE_STEPS:
       return ParseSteps(value, out);
     case CAIRN_TYPE_PATH:

@@ -30,6 +30,8 @@
  *   STYLE     auto | path | virtual
  *   RATE      none | <number>{kB,MB,GB,KiB,MiB,GiB}/s above 0, with or without a fraction
  *   SIZE      none | <number>{kB,MB,GB,TB,KiB,MiB,GiB,TiB} above 0, with or without a fraction
+ *   REHEARSE  off | on | auto, or a comma-separated list of options of `cairn rehearse`: ranks=<n>, save-at=<step>, until=<step>,
+ *             all above 0, tolerance=<number>, dir=DIR without a comma; "" = on (the bare option)
  *   STEPS     none | a comma-separated list of steps, each above 0 and above the one before it
  *   TEXT      any, not empty
  */
@@ -73,6 +75,7 @@ enum cairn_setting_type {
   CAIRN_TYPE_STYLE,
   CAIRN_TYPE_RATE,
   CAIRN_TYPE_SIZE,
+  CAIRN_TYPE_REHEARSE,
   CAIRN_TYPE_STEPS,
   CAIRN_TYPE_TEXT
 };
@@ -93,7 +96,7 @@ extern const struct cairn_setting cairn_settings[CAIRN_SETTING_COUNT];
 
 /* What a value says. `number` belongs to the kinds that name it, else it is 0. */
 enum cairn_value_kind {
-  CAIRN_VALUE_TEXT, /* PATH, TEXT, ATTACH, KEEP, COPY, STEPS, LOCAL's directory: the value itself */
+  CAIRN_VALUE_TEXT, /* PATH, TEXT, ATTACH, KEEP, COPY, STEPS, REHEARSE's list, LOCAL's directory: the value itself */
   CAIRN_VALUE_OFF,
   CAIRN_VALUE_ON,
   CAIRN_VALUE_AUTO,

@@ -1,22 +1,21 @@
 // `cairn rehearse`: whether a program that is saved and resumed is still the program that nobody disturbed, before anything depends on it.
 //
-//  1. The command runs with CAIRN_REHEARSE=S,U (runtime/session/boundary.h): all ranks save at step S in passing, and at step U, where they end. That
+//  1. The command runs with CAIRN_REHEARSAL=S,U (runtime/session/boundary.h): all ranks save at step S in passing, and at step U, where they end. That
 //     is the undisturbed run.
 //  2. It runs again, in fresh processes and on other ranks where that is asked for, from what was saved at S (CAIRN_FROM), in a directory of its
-//     own, with CAIRN_REHEARSE=U.
-//  3. What both saved at U is compared: arrays, and with as many ranks the blobs of each rank. What was not registered, and matters, shows in what
-//     was computed from it.
+//     own, with CAIRN_REHEARSAL=U.
+//  3. What both saved at U is compared (rehearsal_findings.h). What was not registered, and matters, shows in what was computed from it.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -25,11 +24,12 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/command/diff_table.h"
 #include "runtime/command/numbers.h"
+#include "runtime/command/rehearsal_findings.h"
 #include "runtime/command/state.h"
 #include "runtime/command/subcommands.h"
 #include "runtime/command/text.h"
+#include "runtime/supervisor/plugin_options.h"
 #include "runtime/supervisor/srun_options.h"
 
 extern char** environ;
@@ -49,13 +49,7 @@ struct RehearseArgs {
   std::vector<std::string> command;
 };
 
-struct BlobDiff {
-  std::string name;
-  std::vector<std::string> ranks;  // on which it differs
-  std::string only;                // "undisturbed", "resumed": the one run that has it
-};
-
-using Variables = std::vector<std::pair<std::string, std::string>>;
+using Variables = std::map<std::string, std::string>;
 
 std::vector<char*> Pointers(std::vector<std::string>* strings) {
   std::vector<char*> out;
@@ -68,8 +62,8 @@ std::vector<char*> Pointers(std::vector<std::string>* strings) {
 // which outrank variables.
 bool OfAnotherRun(std::string_view variable) {
   return variable.starts_with("SLURM_CAIRN_") || variable.starts_with("CAIRN_RUN_") ||
-         variable == "CAIRN_RESUME" || variable == "CAIRN_FROM" ||
-         variable.find("_SPANK_OPTION_cairn_") != std::string_view::npos;
+         variable == "CAIRN_RESUME" || variable == "CAIRN_FROM" || variable == "CAIRN_COPY" ||
+         variable == "CAIRN_REHEARSE" || variable.find("_SPANK_OPTION_cairn_") != std::string_view::npos;
 }
 
 // As system(3): the terminal's interrupt is the command's to obey, which then ends.
@@ -103,17 +97,11 @@ class IgnoreInterrupts {
 
 // Runs a life of the command to its end, and tells how that was: for messages alone, since ending in the middle is an error to many a launcher.
 // aside: what it prints goes to stderr.
-Result<std::string> RunLife(std::vector<std::string> command, Variables variables, bool aside) {
-  variables.insert(variables.end(), {{"CAIRN_CHECKPOINT", "on"},
-                                     {"CAIRN_ON", "end"},  // nothing but the rehearsal saves
-                                     {"CAIRN_KEEP", "last=9"},
-                                     {"CAIRN_REQUIRE", "yes"}});
+Result<std::string> RunLife(std::vector<std::string> command, const Variables& variables, bool aside) {
   std::vector<std::string> environment;
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string_view name = std::string_view(*e).substr(0, std::string_view(*e).find('='));
-    const bool ours =
-        std::any_of(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
-    if (!ours && !OfAnotherRun(name)) environment.emplace_back(*e);
+    if (!variables.contains(std::string(name)) && !OfAnotherRun(name)) environment.emplace_back(*e);
   }
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   posix_spawn_file_actions_t files;
@@ -150,66 +138,11 @@ Result<std::unique_ptr<CheckpointSource>> Saved(const std::string& run, int64_t 
                     "to that step");
 }
 
-const BlobItem* Find(const Blobs& blobs, const std::string& name) {
-  for (const BlobItem& item : blobs.items) {
-    if (item.name == name) return &item;
-  }
-  return nullptr;
-}
-
-std::vector<BlobDiff> CompareBlobs(const Blobs& whole, const Blobs& resumed) {
-  std::vector<BlobDiff> out;
-  for (const BlobItem& item : whole.items) {
-    const BlobItem* other = Find(resumed, item.name);
-    BlobDiff diff{item.name, {}, other == nullptr ? "undisturbed" : ""};
-    for (size_t rank = 0; other != nullptr && rank < item.by_rank.size(); ++rank) {
-      if (item.by_rank[rank] != other->by_rank[rank]) diff.ranks.push_back(std::to_string(rank));
-    }
-    if (other == nullptr || !diff.ranks.empty()) out.push_back(std::move(diff));
-  }
-  for (const BlobItem& item : resumed.items) {
-    if (Find(whole, item.name) == nullptr) out.push_back({item.name, {}, "resumed"});
-  }
-  return out;
-}
-
-struct Comparison {
-  uint32_t ranks[2];
-  std::vector<ArrayDiff> arrays;
-  std::vector<BlobDiff> blobs;
-  bool equal = true;
-};
-
-Result<Comparison> Compare(CheckpointSource& whole, CheckpointSource& resumed, double tolerance) {
-  Comparison out;
-  out.ranks[0] = whole.checkpoint().manifest.world_size;
-  out.ranks[1] = resumed.checkpoint().manifest.world_size;
-  CAIRN_ASSIGN_OR_RETURN(out.arrays, Diff(whole, resumed, nullptr));
-  for (ArrayDiff& array : out.arrays) {
-    const Difference& found = array.difference;
-    if (array.kind == ArrayDiff::Kind::kDiffers && found.not_finite == 0 && found.max_rel <= tolerance)
-      array.kind = ArrayDiff::Kind::kEqual;
-    out.equal = out.equal && array.kind == ArrayDiff::Kind::kEqual;
-  }
-  if (out.ranks[0] == out.ranks[1])
-    out.blobs = CompareBlobs(whole.checkpoint().blobs, resumed.checkpoint().blobs);
-  out.equal = out.equal && out.blobs.empty();
-  return out;
-}
-
-void Print(const RehearseArgs& args, const std::string& folder, const Comparison& found) {
+void Print(const RehearseArgs& args, const std::string& folder, const RehearsalFindings& found) {
   std::printf("saved at step %lld by %s, resumed by %s, compared at step %lld\n",
               static_cast<long long>(args.save_at), Count(found.ranks[0], "rank").c_str(),
               Count(found.ranks[1], "rank").c_str(), static_cast<long long>(args.until));
-  PrintDiffs(found.arrays, false);
-  for (const BlobDiff& blob : found.blobs) {
-    if (blob.only.empty())
-      std::printf("blob %s differs on ranks %s\n", blob.name.c_str(), Join(blob.ranks).c_str());
-    else
-      std::printf("blob %s is in the %s run alone\n", blob.name.c_str(), blob.only.c_str());
-  }
-  if (found.ranks[0] != found.ranks[1])
-    std::printf("blobs, which are each rank's own, are not compared between numbers of ranks\n");
+  PrintFindings(found);
   if (!found.equal)
     std::printf(
         "What differs was not restored, or was computed from something that is not registered.\n"
@@ -217,16 +150,9 @@ void Print(const RehearseArgs& args, const std::string& folder, const Comparison
         folder.c_str());
 }
 
-Json AsJson(const RehearseArgs& args, const std::string& folder, const Comparison& found) {
-  Json out = {{"dir", folder},         {"save_at", args.save_at}, {"until", args.until},
-              {"ranks", found.ranks},  {"equal", found.equal},    {"arrays", Json::array()},
-              {"blobs", Json::array()}};
-  for (const ArrayDiff& array : found.arrays) out["arrays"].push_back(DiffJson(array));
-  for (const BlobDiff& blob : found.blobs) {
-    Json one = {{"name", blob.name}, {"ranks", blob.ranks}};
-    if (!blob.only.empty()) one["only"] = blob.only;
-    out["blobs"].push_back(std::move(one));
-  }
+Json AsJson(const RehearseArgs& args, const std::string& folder, const RehearsalFindings& found) {
+  Json out = {{"dir", folder}, {"save_at", args.save_at}, {"until", args.until}};
+  out.update(FindingsJson(found));
   return out;
 }
 
@@ -241,43 +167,48 @@ Result<std::vector<std::string>> WithRanks(std::vector<std::string> command, int
   return command;
 }
 
-// Of a command that begins with srun: its options outrank the variables by which the rehearsal keeps to directories of its own.
-Status RefuseOptions(const std::vector<std::string>& command) {
-  if (fs::path(command[0]).filename() != "srun") return OkStatus();
-  for (const SrunOption& option : ReadSrunCommand(command).options) {
-    if (option.name.starts_with("--checkpoint"))
-      return Status(Code::kInvalid,
-                    option.name +
-                        " is of the run itself, and the rehearsal would take part in it: leave "
-                        "Cairn's options out (what the program needs can be given as a variable: "
-                        "CAIRN_ATTACH=torch)");
-  }
-  return OkStatus();
+// The command without Cairn's options, where it begins with srun, and what they say as variables: how a life is run (what is attached, where is
+// staged), without what is of the run itself.
+Result<PluginOptions> TakeOptions(const std::vector<std::string>& command) {
+  if (fs::path(command[0]).filename() != "srun") return PluginOptions{command, {}};
+  CAIRN_ASSIGN_OR_RETURN(PluginOptions out, TakePluginOptions(command));
+  std::erase_if(out.values, [](const auto& variable) { return OfAnotherRun(variable.first); });
+  return out;
+}
+
+// Of a life that saves nothing but what the rehearsal wants. options: what is the program's own affair.
+Variables LifeVariables(Variables options, const std::string& dir, const std::string& steps) {
+  for (const auto& [name, value] : Variables{{"CAIRN_CHECKPOINT", "on"},
+                                             {"CAIRN_DIR", dir},
+                                             {"CAIRN_ON", "end"},
+                                             {"CAIRN_KEEP", "last=9"},
+                                             {"CAIRN_REQUIRE", "yes"},
+                                             {"CAIRN_REHEARSAL", steps}})
+    options[name] = value;
+  return options;
 }
 
 Result<int> Rehearse(const RehearseArgs& args, bool json) {
   const std::string at = std::to_string(args.save_at), until = std::to_string(args.until);
   if (args.until <= args.save_at)
     return Status(Code::kInvalid, "--until=" + until + " is no step after --save-at=" + at);
-  CAIRN_RETURN_IF_ERROR(RefuseOptions(args.command));
-  std::vector<std::string> again = args.command;
+  CAIRN_ASSIGN_OR_RETURN(const PluginOptions given, TakeOptions(args.command));
+  std::vector<std::string> again = given.command;
   if (args.ranks) {
-    CAIRN_ASSIGN_OR_RETURN(again, WithRanks(args.command, *args.ranks));
+    CAIRN_ASSIGN_OR_RETURN(again, WithRanks(given.command, *args.ranks));
   }
   std::string folder = fs::absolute(args.dir).lexically_normal() / "cairn-rehearsal-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return Status::FromErrno(errno, "make " + folder);
   const std::string first = folder + "/whole", second = folder + "/resumed";
-  CAIRN_ASSIGN_OR_RETURN(
-      const std::string end_of_first,
-      RunLife(args.command, {{"CAIRN_DIR", first}, {"CAIRN_REHEARSE", at + "," + until}}, json));
+  CAIRN_ASSIGN_OR_RETURN(const std::string end_of_first,
+                         RunLife(given.command, LifeVariables(given.values, first, at + "," + until), json));
   CAIRN_RETURN_IF_ERROR(Saved(first, args.save_at, end_of_first).status());
   CAIRN_ASSIGN_OR_RETURN(const auto whole, Saved(first, args.until, end_of_first));
-  CAIRN_ASSIGN_OR_RETURN(
-      const std::string end_of_second,
-      RunLife(again, {{"CAIRN_DIR", second}, {"CAIRN_FROM", first + "@" + at}, {"CAIRN_REHEARSE", until}},
-              json));
+  Variables variables = LifeVariables(given.values, second, until);
+  variables["CAIRN_FROM"] = first + "@" + at;
+  CAIRN_ASSIGN_OR_RETURN(const std::string end_of_second, RunLife(again, variables, json));
   CAIRN_ASSIGN_OR_RETURN(const auto resumed, Saved(second, args.until, end_of_second));
-  CAIRN_ASSIGN_OR_RETURN(const Comparison found, Compare(*whole, *resumed, args.tolerance));
+  CAIRN_ASSIGN_OR_RETURN(const RehearsalFindings found, CompareRehearsal(*whole, *resumed, args.tolerance));
   json ? PrintJson(AsJson(args, folder, found)) : Print(args, folder, found);
   std::error_code error;
   if (found.equal) fs::remove_all(folder, error);
@@ -293,7 +224,7 @@ void AddRehearse(CLI::App* app, Invocation* invocation) {
       "Run a command twice: as it is, and resumed in fresh processes from what it saved at a step. Names\n"
       "what differs some steps later, and exits 1 then, or 3 where the two runs could not be made. The "
       "command\n"
-      "is one process, or begins with srun, without Cairn's options. Both runs are ended at the later step.",
+      "is one process, or begins with srun. Both runs are ended at the later step.",
       "cairn rehearse --ranks=2 -- srun -n4 ./heat2d --steps 1000",
       [=] { return Rehearse(*args, invocation->json); }, kExitUnknown);
   rehearse->add_option("--save-at", args->save_at, "the step that is saved")
@@ -307,7 +238,8 @@ void AddRehearse(CLI::App* app, Invocation* invocation) {
   rehearse->add_option("--ranks", args->ranks, "resume on so many ranks (default: as many)")
       ->type_name("N")
       ->check(WholeNumber(1));
-  rehearse->add_option("--tolerance", args->tolerance, "pass over differences of arrays up to this, relative")
+  rehearse
+      ->add_option("--tolerance", args->tolerance, "pass over differences of numbers up to this, relative")
       ->capture_default_str()
       ->type_name("X")
       ->check(NotNegative());

@@ -35,7 +35,7 @@ void Boundary::SetCount(int64_t count) {
 }
 
 int64_t Boundary::Armed(int64_t agreed) const {
-  const auto& steps = boot_.settings.rehearse;
+  const auto& steps = boot_.settings.rehearsal;
   const auto next = std::upper_bound(steps.begin(), steps.end(), count_.load());
   if (next == steps.end()) return agreed;
   return agreed == kNever ? *next : std::min(agreed, *next);
@@ -44,7 +44,7 @@ int64_t Boundary::Armed(int64_t agreed) const {
 // ---- the application's side ----
 
 bool Boundary::IsRehearsed() const {
-  const auto& steps = boot_.settings.rehearse;
+  const auto& steps = boot_.settings.rehearsal;
   return std::binary_search(steps.begin(), steps.end(), count_.load());
 }
 
@@ -52,7 +52,7 @@ bool Boundary::Rehearse() {
   if (boot_.rank == 0) OnTrigger(kTriggerRequest, agreement::kNoLimit, "");
   (void)Wait(std::nullopt);
   armed_.store(Armed(kNever));
-  return count_.load() == boot_.settings.rehearse.back();
+  return count_.load() == boot_.settings.rehearsal.back();
 }
 
 void Boundary::Fence() {

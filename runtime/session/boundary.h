@@ -63,7 +63,7 @@ class Boundary {
   void Arrive();  // returns when the program may go on
   bool copies_late() const { return late_.load(std::memory_order_relaxed); }  // the application's question
   void Fence();  // returns when no copies are late
-  // A step of CAIRN_REHEARSE: each member waits at it, so that the save is of this very step and not of one a little later. After Pass, in place of
+  // A step of CAIRN_REHEARSAL: each member waits at it, so that the save is of this very step and not of one a little later. After Pass, in place of
   // Arrive. True: it was the last one.
   bool IsRehearsed() const;
   bool Rehearse();
@@ -92,7 +92,7 @@ class Boundary {
   using Lock = std::unique_lock<std::mutex>;
 
   int64_t Armed(
-      int64_t agreed) const;  // the boundary that was agreed on, or a step of CAIRN_REHEARSE before it
+      int64_t agreed) const;  // the boundary that was agreed on, or a step of CAIRN_REHEARSAL before it
   void AwaitLateCopies(Lock& lock);
   void Hold(Lock& lock);  // until the member machine lets the application go
   void Carry(agreement::MemberActions actions, Lock& lock);

@@ -131,7 +131,11 @@ TEST(CheckSetting, AcceptsEveryDocumentedForm) {
       {kSetting_s3_style, {"auto", "path", "virtual"}},
       {kSetting_drain_limit, {"none", "500MB/s", "1.5GiB/s", "1kB/s"}},
       {kSetting_local_limit, {"none", "64GiB", "1.5TB", "1kB", "2TiB"}},
-      {kSetting_rehearse, {"none", "20", "20,25", "1,2,3"}},
+      {kSetting_rehearse,
+       {"", "(null)", "on", "off", "auto", "ranks=2", "until=30,save-at=10",
+        "ranks=2,save-at=20,until=25,tolerance=1e-5,dir=/a b", "tolerance=0", "tolerance=0.5",
+        "tolerance=1.5e+2"}},
+      {kSetting_rehearsal, {"none", "20", "20,25", "1,2,3"}},
       {kSetting_log, {"quiet", "/tmp/log"}},
   };
   for (const auto& [id, values] : cases) {
@@ -190,7 +194,11 @@ TEST(CheckSetting, RefusesEverythingElse) {
       {kSetting_drain_limit,
        {"", "500", "500MB", "0MB/s", "-1MB/s", "1.GB/s", "5mB/s", "99999999999GB/s", "off"}},
       {kSetting_local_limit, {"", "64", "64G", "0GB", "-1GB", "1.GB", "500MB/s", "9999999999TB", "off"}},
-      {kSetting_rehearse, {"", "0", "20,", ",20", "25,20", "20,20", "20 25", "20steps", "-1"}},
+      {kSetting_rehearse,
+       {"2", "none", "yes", "ranks", "ranks=", "ranks=0", "ranks=2,", ",ranks=2", "ranks=2,,until=9",
+        "until=-1", "save_at=3", "tolerance=", "tolerance=-1", "tolerance=1e", "tolerance=.5", "tolerance=1.",
+        "tolerance=inf", "dir=", "on,ranks=2"}},
+      {kSetting_rehearsal, {"", "0", "20,", ",20", "25,20", "20,20", "20 25", "20steps", "-1"}},
       {kSetting_signal, {"", "TERM", "SIGKILL", "9", "usr1", "0", "65", "SIG", "SIG10"}},
   };
   for (const auto& [id, values] : cases) {
@@ -365,6 +373,14 @@ TEST(ParseSettings, TakesAnEmptyVariableAsNone) {
   EXPECT_FALSE(Parsed({{"CAIRN_CHECKPOINT", ""}}).enabled);
   EXPECT_EQ(Parsed({{"SLURM_CAIRN_KEEP", ""}, {"CAIRN_KEEP", "last=5"}}).keep,
             (KeepRules{{KeepRule::kLast, 5}}));
+}
+
+TEST(ParseSettings, RefusesARehearsalWhichWouldHaveToBeInPlaceOfTheStep) {
+  const Result<Settings> settings = Parse({{"CAIRN_REHEARSE", "ranks=2"}});
+  ASSERT_FALSE(settings.ok());
+  EXPECT_THAT(settings.status().message(),
+              AllOf(HasSubstr("CAIRN_REHEARSE=ranks=2 is for srun"), HasSubstr("cairn rehearse -- COMMAND")));
+  EXPECT_TRUE(Parse({{"CAIRN_REHEARSE", "off"}}).ok());
 }
 
 TEST(ParseSettings, NamesTheVariableThatItRefuses) {

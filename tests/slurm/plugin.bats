@@ -33,7 +33,7 @@ token=$(printf '%064d' 7)
   plugin
   for command in srun sbatch salloc; do
     run -0 as_user $command --help
-    for option in '' -dir -resume -require -local -on -keep -mode -notice -after -max-lives -strikes -mtbf -signal -attach; do
+    for option in '' -dir -resume -require -local -on -keep -mode -notice -after -max-lives -strikes -mtbf -signal -attach -rehearse; do
       [[ $output == *"--checkpoint$option"[=\ ]* ]]
     done
   done

@@ -65,9 +65,11 @@ TEST(CairnRehearse, SaysWhichCheckpointTheCommandDidNotMakeAndHowItEnded) {
 // The stand-in for srun saves nothing, so this goes no further than the first life.
 TEST(CairnRehearse, KeepsItsRunsApartFromTheOneThatTheJobOrTheUserHasChosen) {
   const std::string dir = NewFolder(), srun = dir + "/srun";
-  WriteText(srun, "#!/bin/sh\nexec env >" + dir + "/given\n");
+  WriteText(srun, "#!/bin/sh\nenv >" + dir + "/given\necho \"$*\" >" + dir + "/line\n");
   std::filesystem::permissions(srun, std::filesystem::perms::owner_all);
-  RunCairn({"rehearse", "--dir", dir, "--", srun, "-n1", "./program"},
+  RunCairn({"rehearse", "--dir", dir, "--", srun, "--checkpoint=10m", "-n1", "--checkpoint-dir=/of/the/line",
+            "--checkpoint-from=/another", "--checkpoint-rehearse=ranks=2", "--checkpoint-attach=torch",
+            "./program", "--checkpoint-dir=/of/the/program"},
            {{"_SLURM_SPANK_OPTION_cairn_checkpoint_dir", "/of/the/job"},
             {"SLURM_SPANK__SLURM_SPANK_OPTION_cairn_checkpoint", "5"},
             {"_SLURM_SPANK_OPTION_pyxis_container_image", "kept"},
@@ -75,17 +77,22 @@ TEST(CairnRehearse, KeepsItsRunsApartFromTheOneThatTheJobOrTheUserHasChosen) {
             {"CAIRN_RUN_DIR", "/of/the/run"},
             {"CAIRN_RESUME", "never"},
             {"CAIRN_FROM", "/another"},
+            {"CAIRN_COPY", "/archive"},
+            {"CAIRN_REHEARSE", "on"},
+            {"CAIRN_ATTACH", "none"},
+            {"CAIRN_LOCAL", "none"},
             {"CAIRN_DIR", "/of/the/user"}});
   const std::string given = ReadText(dir + "/given");
   EXPECT_THAT(given, HasSubstr("_SLURM_SPANK_OPTION_pyxis_container_image=kept"));
   EXPECT_THAT(given, HasSubstr("\nCAIRN_DIR=" + dir + "/cairn-rehearsal-"));
-  for (const char* name : {"SPANK_OPTION_cairn", "SLURM_CAIRN_", "CAIRN_RUN_", "CAIRN_RESUME", "CAIRN_FROM"})
+  EXPECT_THAT(given, HasSubstr("\nCAIRN_CHECKPOINT=on\n"));
+  EXPECT_THAT(given, HasSubstr("\nCAIRN_REHEARSAL=20,25\n"));
+  EXPECT_THAT(given, HasSubstr("\nCAIRN_ATTACH=torch\n"));
+  EXPECT_THAT(given, HasSubstr("\nCAIRN_LOCAL=none\n"));
+  for (const char* name : {"SPANK_OPTION_cairn", "SLURM_CAIRN_", "CAIRN_RUN_", "CAIRN_RESUME", "CAIRN_FROM",
+                           "CAIRN_COPY", "CAIRN_REHEARSE"})
     EXPECT_THAT(given, Not(HasSubstr(name)));
-
-  const Outcome refused =
-      RunCairn({"rehearse", "--dir", dir, "--", srun, "-n1", "--checkpoint-dir=/of/the/job", "./program"});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("--checkpoint-dir is of the run itself"));
+  EXPECT_EQ(ReadText(dir + "/line"), "-n1 ./program --checkpoint-dir=/of/the/program\n");
 }
 
 TEST(CairnRehearse, NamesABlobThatDiffersOrIsNotInBothRunsThoughAllArraysAreEqual) {
