@@ -1,7 +1,8 @@
 """A rank that trains many small models at once, each in a way that some program trains: one attached run with a model and an optimizer for each.
 
 Prints "resumed STEP", then "loss STEP CASE VALUE" for each step and case (the mean over ranks, exact), then "done". All ranks train on the same data,
-and there are 1, 2 or 4 of them: the mean of equal numbers is exact, so that every loss has the same bits on any number of ranks.
+and there are 1, 2 or 4 of them: the mean of equal numbers is exact, so that every loss has the same bits on any number of ranks. But for "dropout", which
+draws from each rank's own generator.
 """
 import argparse
 import contextlib
@@ -13,9 +14,11 @@ import torch.nn.functional as F
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, MixedPrecision, ShardingStrategy
+from torch.distributed.optim import ZeroRedundancyOptimizer, _NamedOptimizer
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 import cairn.torch
+from train import Odd
 
 STEPS = 6
 CPU = torch.device("cpu")
@@ -46,7 +49,7 @@ def data(step, part=0):
 def simple(model, optimizer):
     def train(step):
         x, y = data(step)
-        optimizer.zero_grad()
+        model.zero_grad()  # _NamedOptimizer's own does not work in all of PyTorch's versions
         loss = F.mse_loss(model(x).float(), y)
         loss.backward()
         optimizer.step()
@@ -55,15 +58,32 @@ def simple(model, optimizer):
     return train
 
 
+class Keyed(torch.optim.Optimizer):
+    """As torchrec's KeyedOptimizerWrapper: a shell around an optimizer, whose state and groups it shows, and whose hooks its own step does not call."""
+
+    def __init__(self, parameters, optimizer_of):
+        self._optimizer = optimizer_of(list(parameters.values()))
+        self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = {}, {}
+        self.params, self.state, self.param_groups, self.defaults = parameters, self._optimizer.state, self._optimizer.param_groups, {}
+
+    def zero_grad(self, set_to_none=True):
+        self._optimizer.zero_grad(set_to_none)
+
+    def step(self, closure=None):
+        self._optimizer.step(closure)
+
+
 class Cases:
     """models, optimizers, extra: what is attached, by name. train: by case, a function of the step that returns a loss (None: another rank's)."""
 
     def __init__(self, rank, size):
         self.rank, self.size = rank, size
         self.models, self.optimizers, self.extra, self.train = {}, {}, {}, {}
-        for name in ("lbfgs", "scaler", "accumulation", "gan", "frozen", "tied", "statistics", "groups", "stages", "hybrid", "mixed"):
+        for name in ("lbfgs", "scaler", "accumulation", "gan", "frozen", "tied", "statistics", "groups", "stages", "hybrid",
+                     "hybrid_grad", "mixed", "mixed_flat", "odd", "odd_sharded", "named", "keyed", "zero", "average", "dropout"):
             torch.manual_seed(len(name))
             getattr(self, name)()
+        torch.manual_seed(100 + rank)
 
     def add(self, name, model, optimizer, train=None):
         self.models[name], self.optimizers[name] = model, optimizer
@@ -210,14 +230,90 @@ class Cases:
         self.train["stages"] = train
 
     def hybrid(self):
+        self.add_hybrid("hybrid", ShardingStrategy.HYBRID_SHARD)
+
+    def hybrid_grad(self):
+        self.add_hybrid("hybrid_grad", ShardingStrategy._HYBRID_SHARD_ZERO2)
+
+    def add_hybrid(self, name, strategy):
         mesh = init_device_mesh("cpu", (self.size // 2, 2), mesh_dim_names=("replicate", "shard"))
-        model = FSDP(net(), sharding_strategy=ShardingStrategy.HYBRID_SHARD, device_mesh=mesh, device_id=CPU, use_orig_params=True)
-        self.add("hybrid", model, torch.optim.Adam(model.parameters(), lr=0.02))
+        model = FSDP(net(), sharding_strategy=strategy, device_mesh=mesh, device_id=CPU, use_orig_params=True)
+        self.add(name, model, torch.optim.Adam(model.parameters(), lr=0.02))
 
     def mixed(self):
+        self.add_mixed("mixed", use_orig_params=True)
+
+    def mixed_flat(self):
+        self.add_mixed("mixed_flat", use_orig_params=False)
+
+    def add_mixed(self, name, **options):
         precision = MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.float32, buffer_dtype=torch.bfloat16)
-        model = FSDP(net(), mixed_precision=precision, device_id=CPU, use_orig_params=True)
-        self.add("mixed", model, torch.optim.AdamW(model.parameters(), lr=0.02))
+        model = FSDP(net(), mixed_precision=precision, device_id=CPU, **options)
+        self.add(name, model, torch.optim.AdamW(model.parameters(), lr=0.02))
+
+    def odd(self):
+        model = DDP(net())
+        self.add("odd", model, Odd(model.parameters()))
+
+    def odd_sharded(self):
+        """Of its parameters each rank has some elements, or none."""
+        model = FSDP(net(), device_id=CPU, use_orig_params=True)
+        self.add("odd_sharded", model, Odd(model.parameters()))
+
+    def named(self):
+        model = DDP(net())
+        self.add("named", model, _NamedOptimizer(model.named_parameters(), torch.optim.Adam, lr=0.02))
+
+    def keyed(self):
+        model = DDP(net())
+        self.add("keyed", model, Keyed(dict(model.named_parameters()), lambda parameters: torch.optim.Adam(parameters, lr=0.02)))
+
+    def zero(self):
+        """Two groups, of which each rank's partition has some parameters."""
+        model = DDP(nn.Sequential(net(), nn.Tanh(), nn.Linear(3, 3)))
+        optimizer = ZeroRedundancyOptimizer(model.module[0].parameters(), optimizer_class=torch.optim.AdamW, lr=0.05)
+        optimizer.add_param_group({"params": list(model.module[2].parameters()), "lr": 0.01, "weight_decay": 0.3})
+        self.extra["zero"] = torch.optim.lr_scheduler.LambdaLR(optimizer, [lambda step: 0.9 ** step, lambda step: 0.5 ** step])
+        train = simple(model, optimizer)
+
+        def train_and_schedule(step):
+            loss = train(step)
+            self.extra["zero"].step()
+            return loss
+
+        self.add("zero", model, optimizer, train_and_schedule)
+
+    def average(self):
+        """The loss is that of an average of the weights, which counts what went into it."""
+        model = net()
+        average = self.models["averaged"] = torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.6))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+        train = simple(model, optimizer)
+
+        def train_and_average(step):
+            train(step)
+            average.update_parameters(model)
+            with torch.no_grad():
+                return F.mse_loss(average(data(step)[0]), data(step)[1])
+
+        self.add("average", model, optimizer, train_and_average)
+
+    def dropout(self):
+        """Summed by hand: DDP sums a life's first gradients in other buckets than later ones, and so in another order."""
+        model = nn.Sequential(nn.Linear(6, 10), nn.Dropout(0.5), nn.Linear(10, 3))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
+
+        def train(step):
+            x, y = data(step)
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            for parameter in model.parameters():
+                dist.all_reduce(parameter.grad)
+            optimizer.step()
+            return loss
+
+        self.add("dropout", model, optimizer, train)
 
 
 def main():

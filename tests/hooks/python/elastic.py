@@ -2,7 +2,9 @@
 
     elastic.py PORT STOP_AT [LOADER [BATCHES]]
 
-LOADER   elastic: with an ElasticSampler; stateful: torchdata's StatefulDataLoader; plain: one without a place of its own, and in order
+LOADER   elastic: with an ElasticSampler; stateful: torchdata's StatefulDataLoader; plain: one without a place of its own, and in order; split: such a one over the
+         ranks
+STOP_AT  0: saved before the first batch, in quiet, and left
 BATCHES  how many of an epoch are trained on; the loop is left by `break` at the next one
 """
 import os
@@ -23,11 +25,19 @@ batches = int(sys.argv[4]) if len(sys.argv) > 4 else 99
 if kind == "stateful":
     from torchdata.stateful_dataloader import StatefulDataLoader
     loader = StatefulDataLoader(torch.arange(60), batch_size=4, shuffle=True)
+elif kind == "split":
+    split = torch.utils.data.DistributedSampler(range(60), shuffle=False)
+    loader = torch.utils.data.DataLoader(torch.arange(60), batch_sampler=torch.utils.data.BatchSampler(split, 4, drop_last=False))
 elif kind == "plain":
     loader = torch.utils.data.DataLoader(torch.arange(60), batch_size=4)
 else:
     loader = torch.utils.data.DataLoader(torch.arange(60), batch_sampler=cairn.torch.ElasticSampler(60, batch_size=4, seed=7))
 run = cairn.torch.attach(model, optimizer, loader=loader)
+if stop_at == 0:
+    with run.quiet():
+        run.save()
+        run.wait()
+    os._exit(0)
 for epoch in run.epochs(2):
     for samples in run.batches(loader):
         if run.steps_done == (epoch + 1) * batches:

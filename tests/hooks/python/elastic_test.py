@@ -94,6 +94,14 @@ class ElasticTest(Lives):
                     used[int(words[1])] += map(int, words[4:])
             self.assertEqual(used, {epoch: order[epoch][:16] for epoch in used}, kind)
 
+    def test_a_count_of_batches_that_is_saved_before_the_first_one_is_still_that_of_the_ranks_before(self):
+        used = {0: [], 1: []}
+        for ranks, stop in ((2, 3), (1, 0), (2, 0), (1, 99)):
+            for words in (words for of_rank in self.life("run", ranks, HERE / "elastic.py", free_port(), stop, "split") for words in of_rank):
+                used[int(words[1])] += map(int, words[4:])
+        for epoch in used:
+            self.assertEqual(sorted(used[epoch]), list(range(60)))
+
     def test_four_resizes_in_two_epochs_use_each_sample_once_an_epoch(self):
         used = {0: [], 1: []}
         pieces = []

@@ -52,4 +52,4 @@ def compared(report: Report, saved: Set[str], attached: Set[str]) -> Report:
 
 def nothing_saved() -> Dict[str, Any]:
     """The values of a checkpoint in which no training was attached."""
-    return {"optimizers": {}, "plain": {}, "place": (0, 0), "sampler": None}
+    return {"optimizers": {}, "plain": {}, "place": (0, 0, 1), "sampler": None}

@@ -19,8 +19,15 @@ _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")  # of an op
 _GLOBAL_HOOKS = ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")  # of torch.optim.optimizer
 
 
+def stepping(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """The one whose step calls hooks: optimizers that call their parameters by names (NamedOptimizer, torchrec's KeyedOptimizer) are shells of one."""
+    inside = getattr(optimizer, "_optimizer", None)
+    return stepping(inside) if isinstance(inside, torch.optim.Optimizer) else optimizer
+
+
 def inner_of(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     """The one that has this rank's state: ZeroRedundancyOptimizer keeps its partition in a plain optimizer inside; the other ranks keep theirs."""
+    optimizer = stepping(optimizer)
     return optimizer.optim if type(optimizer).__name__ == "ZeroRedundancyOptimizer" else optimizer
 
 

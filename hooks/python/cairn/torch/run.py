@@ -18,7 +18,7 @@ from cairn.torch.boundary import after_steps_of, expect
 from cairn.torch.changes import compared, inside, item_renames, nothing_saved, optimizer_renames, renamed
 from cairn.torch.meeting import meet
 from cairn.torch.model import Part, parts_of
-from cairn.torch.optimizer import State
+from cairn.torch.optimizer import State, stepping
 from cairn.torch.placement import DTYPES
 from cairn.torch.sampler import ElasticSampler
 
@@ -119,7 +119,9 @@ class Run:
         self._devices = sorted({item.device for item in self._items if item.device is not None})
         self._values = self._session.add_blob(VALUES, _MAX_VALUES, Policy.MERGE)
         self._local = self._session.add_blob(_LOCAL, _MAX_LOCAL, Policy.RESEED)
+        self._described = self._session.add_blob(rehearsal.VALUES, _MAX_VALUES, Policy.MERGE) if rehearsal.is_one() else None
         self._epoch = self._batch = self._skip = 0
+        self._replicas = 1  # ranks over which the batches that are counted are split
         self._in_body = self._counted = False
         self._copying = False  # items hold what may still be copied
         self._encoded = False  # in a quiet stretch: at its beginning
@@ -139,9 +141,9 @@ class Run:
         self.steps_done = self.report.step
         self._take_back()
         if boundary == "optimizer":
-            after_steps_of(*optimizers.values(), self.step)
+            after_steps_of(*map(stepping, optimizers.values()), self.step)
         else:
-            expect(optimizers.values(), lambda: self.steps_done > self.report.step, self._rank in (None, 0) and self.protected)
+            expect(map(stepping, optimizers.values()), lambda: self.steps_done > self.report.step, self._rank in (None, 0) and self.protected)
 
     @property
     def id(self) -> str:
@@ -204,16 +206,13 @@ class Run:
         if self._sampler is not None and _elastic(loader) is self._sampler:
             yield from self._elastic_batches(loader)
             return
-        sampler = getattr(loader, "sampler", None)
+        sampler = getattr(getattr(loader, "batch_sampler", None), "sampler", None) or getattr(loader, "sampler", None)
         if hasattr(sampler, "set_epoch"):
             sampler.set_epoch(self._epoch)
         skip, self._skip = self._skip, 0
-        if skip and loader is not self._loader:
-            if hasattr(sampler, "num_replicas") and self.report.world_size_saved:
-                skip = skip * self.report.world_size_saved // sampler.num_replicas
-        else:
-            skip = 0
-        self._batch = skip
+        replicas = getattr(sampler, "num_replicas", 1)
+        self._batch, self._replicas = skip * self._replicas // replicas, replicas
+        skip = 0 if loader is self._loader else self._batch
         for i, batch in enumerate(loader):
             if i < skip:
                 continue
@@ -312,7 +311,7 @@ class Run:
         Not of those that are made for CUDA graphs (`capturable`), whose replays would not wait.
         """
         held = set()
-        for optimizer in {id(one): one for state in self._optimizers for one in (state.outer, state.inner)}.values():
+        for optimizer in {id(one): one for state in self._optimizers for one in (stepping(state.outer), state.inner)}.values():
             optimizer.register_step_pre_hook(lambda *_: self._before_step())
             if not any(group.get("capturable") for group in optimizer.param_groups):
                 held.update(id(parameter) for group in optimizer.param_groups for parameter in group["params"])
@@ -362,13 +361,15 @@ class Run:
         values: Dict[str, Any] = {"optimizers": optimizers}
         if self._rank in (None, 0):
             values["plain"] = {key: one.state_dict() for key, one in self._plain.items()}
-            values["place"] = (self._epoch, self._batch)
+            values["place"] = (self._epoch, self._batch, self._replicas)
             values["sampler"] = None if self._sampler is None else self._sampler.state_dict()
         elif not self._apart:
             for one in optimizers.values():
                 one["groups"] = []
         _put(self._values, codec.encode(values, "the state of optimizers, schedulers and extra"),
              "hyperparameters and the state_dict() of schedulers, scaler and extra must fit; what is larger belongs into a model")
+        if self._described is not None:
+            self._described.value = rehearsal.described(values, _MAX_VALUES)
         local = {"random": random_state()}
         if self._loader is not None:
             local["loader"] = self._loader.state_dict()
@@ -403,7 +404,8 @@ class Run:
         for key, one in self._plain.items():
             if key in first["plain"]:
                 one.load_state_dict(first["plain"][key])
-        self._epoch, self._skip = first["place"]
+        self._epoch, self._batch, self._replicas = first["place"]
+        self._skip = self._batch
         if self._sampler is not None and first["sampler"] is not None:
             self._sampler.load_state_dict(first["sampler"])
         self._say_what_changed(first["sampler"])
@@ -413,6 +415,8 @@ class Run:
             self.reset_generators()
             if self._loader is not None and "loader" in local:
                 self._loader.load_state_dict(local["loader"])
+        elif self._loader is not None:  # it begins the epoch anew
+            self._batch = self._skip = 0
 
     def _say_what_changed(self, sampler: Optional[Dict[str, Any]]) -> None:
         """On another number of ranks one line: what it means for the global batch."""
