@@ -80,7 +80,7 @@ class Cases:
         self.rank, self.size = rank, size
         self.models, self.optimizers, self.extra, self.train = {}, {}, {}, {}
         for name in ("lbfgs", "scaler", "accumulation", "gan", "frozen", "tied", "statistics", "groups", "stages", "hybrid",
-                     "hybrid_grad", "mixed", "mixed_flat", "odd", "odd_sharded", "named", "keyed", "zero", "average", "dropout"):
+                     "hybrid_grad", "mixed", "mixed_flat", "odd", "odd_sharded", "named", "keyed", "zero", "average", "dropout", "amsgrad"):
             torch.manual_seed(len(name))
             getattr(self, name)()
         torch.manual_seed(100 + rank)
@@ -314,6 +314,21 @@ class Cases:
             return loss
 
         self.add("dropout", model, optimizer, train)
+
+    def amsgrad(self):
+        """Its gradients fall, so that the maximum of their squares stays that of the first steps."""
+        model = net()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.02, betas=(0.9, 0.5), amsgrad=True)
+
+        def train(step):
+            x, y = data(step)
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            (loss * 0.5 ** step).backward()
+            optimizer.step()
+            return loss
+
+        self.add("amsgrad", model, optimizer, train)
 
 
 def main():
