@@ -1,11 +1,13 @@
 """Ranks that no srun has started: those of torchrun save and resume all the same, or say that they do not."""
 import os
+import pathlib
+import signal
 import subprocess
 import sys
 import unittest
 
 from lives import HERE, Lives, main, run_group
-from step import clean_environment
+from step import clean_environment, wait_for
 
 
 class LaunchersTest(Lives):
@@ -32,6 +34,30 @@ class LaunchersTest(Lives):
         self.assertEqual(before[1:] + after[1:], whole[1:])
         self.assertEqual([words[0] for words in whole], ["resumed"] + ["loss"] * 6 + ["done"])
         self.assertNotIn("waiting up to", said)  # those before have given the directory back
+
+
+def descendants(pid):
+    children = [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return children + [one for child in children for one in descendants(child)]
+
+
+class WorkersTest(Lives):
+    def test_workers_of_every_kind_go_on_in_the_grace_time_until_their_rank_has_saved(self):
+        with self.started("run", 1, HERE / "workers.py") as step:
+            rank = step.ranks[0].pid
+            self.assertTrue(wait_for(lambda: "step 3\n" in step.output(0), 120), step.log())
+            others = descendants(rank)
+            self.assertGreaterEqual(len(others), 5)  # three workers, a fork server, a resource tracker
+            for pid in (*others, rank):  # as Slurm does; this process is who Slurm would be
+                os.kill(pid, signal.SIGTERM)
+            self.assertTrue(step.join(60), step.log())
+            said, log = step.output(0), step.log()
+            self.assertEqual(step.ranks[0].returncode, -signal.SIGTERM, log)
+            self.assertTrue(wait_for(lambda: not any(pathlib.Path(f"/proc/{pid}/cwd").exists() for pid in others)), "workers have outlived their rank")
+        self.assertNotIn("DataLoader worker", log)
+        resumed = self.life("run", 1, HERE / "workers.py", 1)[0][0]
+        self.assertGreaterEqual(int(resumed[1]), 3)
+        self.assertLessEqual(int(resumed[1]), said.count("step") + 1)
 
 
 class MeetingTest(unittest.TestCase):
