@@ -134,6 +134,9 @@ class DcpTest(unittest.TestCase):
         torch_dcp.load(pytorch, storage_reader=torch_dcp.HuggingFaceStorageReader(str(shards[0].parent)))
         check({name[len("tensors."):]: tensor for name, tensor in pytorch.items()})
 
+    def test_pytorchs_own_checks_find_what_another_way_of_wrapping_has_saved(self):
+        run_group(self, 2, "dcp_judged.py", self.folder)
+
     def test_a_state_comes_back_without_a_process_group_or_a_state_to_fill(self):
         state = {"weights": {"a": torch.arange(6.).reshape(2, 3), "mask": torch.tensor([True, False]), "none": torch.zeros(0, 3)},
                  "groups": [{"lr": 0.1, "names": ["x", "y"]}], "count": 3}
