@@ -33,6 +33,7 @@ class LaunchersTest(Lives):
         self.assertEqual((before[0], after[0]), (["resumed", "0"], ["resumed", "3"]))
         self.assertEqual(before[1:] + after[1:], whole[1:])
         self.assertEqual([words[0] for words in whole], ["resumed"] + ["loss"] * 6 + ["done"])
+        self.assertNotIn("shielded", said)  # from what Slurm would send
         self.assertNotIn("waiting up to", said)  # those before have given the directory back
 
 

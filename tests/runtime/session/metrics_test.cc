@@ -47,13 +47,15 @@ TEST(Metrics, RefuseTheOneThatIsTooMany) {
   EXPECT_EQ(metrics.bytes(), before);
 }
 
-TEST(MergeMetrics, KeepsTheLowestRanksValuesAndABoundedNumberOfNames) {
+TEST(MergeMetrics, KeepsTheLatestValuesElseTheLowestRanksAndABoundedNumberOfNames) {
   MetricValues all;
   for (int i = 0; i < 9'999; ++i) all["m" + std::to_string(i)] = {0, 1};
   std::set<std::string> left_out;
-  MergeMetrics({{"m5", {2, 2}}, {"n", {3, 3}}}, &all, &left_out);
+  MergeMetrics({{"m4", {2, 0}}, {"m5", {2, 1}}, {"m7", {2, 2}}, {"n", {3, 3}}}, &all, &left_out);
   EXPECT_TRUE(left_out.empty());
+  EXPECT_EQ(all.at("m4"), (Manifest::Metric{0, 1}));
   EXPECT_EQ(all.at("m5"), (Manifest::Metric{0, 1}));
+  EXPECT_EQ(all.at("m7"), (Manifest::Metric{2, 2}));
   EXPECT_EQ(all.at("n"), (Manifest::Metric{3, 3}));
   for (int rank = 0; rank < 2; ++rank)
     MergeMetrics({{"m6", {2, 2}}, {"o", {4, 4}}, {"p", {5, 5}}}, &all, &left_out);

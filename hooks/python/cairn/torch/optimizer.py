@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 import torch
 
 from cairn.torch.model import Part
-from cairn.torch.placement import Placement, local_of, place
+from cairn.torch.placement import Placement, is_dtensor, local_of, place
 
 Names = Dict[int, List[Tuple[str, Placement, torch.Tensor]]]
 _module = vars(importlib.import_module("torch.optim.optimizer"))  # which is no attribute of torch.optim
@@ -99,11 +99,12 @@ class State:
     def _held(self) -> Iterator[torch.nn.Parameter]:
         """Parameters of which this rank has an element: FSDP1 gives the others no gradient, and the optimizer no state. Those that were added to a group
         since have no name."""
-        return (parameter for parameter in self.parameters() if local_of(parameter).numel() > 0 and id(parameter) in self.names)
+        return (parameter for parameter in self.parameters()
+                if id(parameter) in self.names and (local_of(parameter) if is_dtensor(parameter) else parameter).numel() > 0)
 
     def _now(self, parameter, key) -> torch.Tensor:
-        state = self.inner.state.get(parameter, {})
-        value = state.get(key)
+        state = self.inner.state.get(parameter)
+        value = state.get(key) if state else None
         return value if isinstance(value, torch.Tensor) else self.spare[parameter][key]
 
     # ---- plain values ----

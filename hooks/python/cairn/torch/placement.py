@@ -17,6 +17,9 @@ DTYPES = {torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8", torch.float8_
           **{getattr(torch, type): name for type, name in _NAMES.items() if hasattr(torch, type)}}
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)  # most of them, and told at once
+
+
 @dataclasses.dataclass(frozen=True)
 class Placement:
     """shape: of the whole. One of
@@ -93,7 +96,7 @@ def place(tensor: torch.Tensor) -> Placement:
 
 
 def is_dtensor(tensor: torch.Tensor) -> bool:
-    return hasattr(tensor, "to_local") and hasattr(tensor, "placements")
+    return type(tensor) not in _PLAIN and hasattr(tensor, "to_local") and hasattr(tensor, "placements")
 
 
 def local_of(tensor: torch.Tensor) -> torch.Tensor:

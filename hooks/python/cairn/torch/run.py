@@ -23,7 +23,7 @@ from cairn.torch.placement import DTYPES
 from cairn.torch.sampler import ElasticSampler
 
 VALUES = "torch.values"
-_LOCAL = "torch.local"
+_LOCAL = "torch.generators"  # and the loader's own place
 _MAX_VALUES = 1 << 20
 _MAX_LOCAL = 1 << 16
 _attached: Dict[str, "Run"] = {}
@@ -415,8 +415,11 @@ class Run:
             self.reset_generators()
             if self._loader is not None and "loader" in local:
                 self._loader.load_state_dict(local["loader"])
-        elif self._loader is not None:  # it begins the epoch anew
+        elif self._loader is not None:
             self._batch = self._skip = 0
+            if self._rank in (None, 0):
+                print(f"cairn: the loader's own place is one of {self.report.world_size_saved} ranks and means nothing here: epoch {self._epoch} begins anew, and "
+                      "samples are used again (an ElasticSampler would go on at the next sample)", file=sys.stderr, flush=True)
 
     def _say_what_changed(self, sampler: Optional[Dict[str, Any]]) -> None:
         """On another number of ranks one line: what it means for the global batch."""
@@ -428,7 +431,7 @@ class Run:
         else:
             batch = f"global batch {self._sampler.global_batch} instead of {sampler['global_batch']}, accumulation steps {self._sampler.accumulation_steps}"
         rates = sorted({float(group["lr"]) for state in self._optimizers for group in state.outer.param_groups if "lr" in group})
-        print(f"cairn: {now} ranks instead of {before}; {batch}; learning rate {', '.join(f'{rate:g}' for rate in rates) or 'none'}", file=sys.stderr,
+        print(f"cairn: {now} rank{'s' if now > 1 else ''} instead of {before}; {batch}; learning rate {', '.join(f'{rate:g}' for rate in rates) or 'none'}", file=sys.stderr,
               flush=True)
 
 
@@ -480,13 +483,15 @@ class _Item:
         return self.part.placement.pieces(self.part.local() if self.shadow is None else self.shadow)
 
     def refresh(self, session: Session) -> None:
+        if not self.pieces:
+            return
         local = self.part.local()
         if self.shadow is not None:
             self.shadow.copy_(local, non_blocking=True)
             return
         if self.device is not None:
             self.copied = local
-        if not self.pieces or local.data_ptr() == self.base:
+        if local.data_ptr() == self.base:
             return
         for i, piece in enumerate(self._pieces()):
             session.update(self.number, i, piece.data)
