@@ -215,7 +215,7 @@ Result<Published> Keeper::Publish(Index index, const std::vector<MemberRecord>& 
     }
     if (const auto it = records[rank].blobs.find(kMetricsBlob); it != records[rank].blobs.end()) {
       CAIRN_ASSIGN_OR_RETURN(const MetricValues metrics, DecodeMetrics(it->second));
-      MergeMetrics(metrics, &manifest.metrics, &metrics_left_out);  // the lowest rank's stay
+      MergeMetrics(metrics, &manifest.metrics, &metrics_left_out);
     }
     if (const auto it = records[rank].blobs.find(std::string(kOutputsBlob));
         it != records[rank].blobs.end()) {

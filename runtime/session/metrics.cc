@@ -43,9 +43,12 @@ Result<MetricValues> DecodeMetrics(std::string_view bytes) {
 
 void MergeMetrics(const MetricValues& more, MetricValues* all, std::set<std::string>* left_out) {
   for (const auto& [name, metric] : more) {
-    if (all->size() < kMaxMergedMetrics) {
+    const auto found = all->find(name);
+    if (found != all->end()) {
+      if (metric.step > found->second.step) found->second = metric;
+    } else if (all->size() < kMaxMergedMetrics) {
       all->emplace(name, metric);
-    } else if (!all->contains(name)) {
+    } else {
       left_out->insert(name);
     }
   }

@@ -27,7 +27,8 @@ using MetricValues = std::map<std::string, Manifest::Metric>;
 // Any bytes: kDamage for what Metrics cannot have made.
 Result<MetricValues> DecodeMetrics(std::string_view bytes);
 
-// Adds the metrics whose names `all` does not have yet, as long as there is room; the names of others to `left_out`.
+// Adds the metrics whose names `all` does not have yet, as long as there is room; the names of others to `left_out`. Of two of one name the one that was
+// measured later stays, else that of `all`: a member that the snapshot finds in a quiet stretch may not have come to measuring anew.
 void MergeMetrics(const MetricValues& more, MetricValues* all, std::set<std::string>* left_out);
 
 class Metrics {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -53,7 +54,7 @@ Signals::Signals(Loop* loop, Log* log, int extra_signal,
   if (joined < 0) {
     log->Warn("signals are not caught: ", std::strerror(errno));
     shim_ = nullptr;
-  } else if (joined > 0) {
+  } else if (joined > 0 && std::getenv("SLURM_CAIRN_STEPD") != nullptr) {  // else nobody sends such a signal
     log->Warn("the other processes of this step are not shielded from the grace time's SIGTERM: ",
               std::strerror(errno));
   }

@@ -445,7 +445,7 @@ CAIRN_API int cairn_save(cairn_session* session, const char* tag);
 
 /* Says what the program has measured (a validation loss), for every checkpoint from the next boundary on, until it is given again:
  * `--checkpoint-keep=best=3:val_loss:min` keeps the checkpoints next to the best values, `cairn ls` shows them. One member is enough; where
- * several give a metric of the same name, the one of the lowest rank counts. name: 1 to 100 printable ASCII characters without space, comma
+ * several give a metric of the same name, the latest counts, else the lowest rank's. name: 1 to 100 printable ASCII characters without space, comma
  * and colon. value: infinite or no number is allowed, and never the best. To save the state that was measured, call cairn_save right after. */
 CAIRN_API int cairn_metric(cairn_session* session, const char* name, double value);
 
