@@ -78,8 +78,12 @@ class ElasticTest(Lives):
         for stop in (3, 99):
             for words in (words for words in self.life("run", 1, HERE / "elastic.py", free_port(), stop, "stateful")[0] if words[0] == "step"):
                 used[int(words[1])] += map(int, words[4:])
+            self.assertNotIn("begins anew", self.log)
         for epoch in used:
             self.assertEqual(sorted(used[epoch]), list(range(60)))
+        for ranks in (1, 2):
+            self.life("resized", ranks, HERE / "elastic.py", free_port(), 3 * ranks, "stateful")
+        self.assertIn("cairn: the loader's own place is that of another number of ranks (1): epoch 0 begins anew", self.log)
 
     def test_a_loop_that_is_left_by_break_ends_its_epoch(self):
         orders = {"plain": [list(range(60))] * 2, "elastic": []}

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import nn
 
 from cairn.torch.model import flat_parameters, parts_of
-from cairn.torch.optimizer import Names, State, inner_of, names_in
+from cairn.torch.optimizer import Names, State, inner_of, names_in, stepping
 from cairn.torch.placement import Placement, boxes_of_range, is_dtensor, local_of
 
 Box = Tuple[Tuple[int, ...], Tuple[int, ...]]  # offset, extent
@@ -104,8 +104,9 @@ def _any_has_state(optim: torch.optim.Optimizer, flats: Mapping[str, "_Flat"]) -
     """Whether the optimizer has made state on any of the ranks over which that is spread."""
     told = any(inner_of(optim).state.values())
     spread = {id(flat.group): flat.group for flat in flats.values()}
-    if inner_of(optim) is not optim:
-        spread[id(optim.process_group)] = optim.process_group
+    outer = stepping(optim)
+    if inner_of(optim) is not outer:
+        spread[id(outer.process_group)] = outer.process_group
     for group in spread.values():
         of_ranks: List[Any] = [None] * dist.get_world_size(group)
         dist.all_gather_object(of_ranks, told, group)

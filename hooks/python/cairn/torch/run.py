@@ -409,7 +409,7 @@ class Run:
         if self._sampler is not None and first["sampler"] is not None:
             self._sampler.load_state_dict(first["sampler"])
         self._say_what_changed(first["sampler"])
-        if self._local.value:  # as many ranks as then
+        if _LOCAL in self.report.loaded:  # as many ranks as then
             local = codec.decode(self._local.value)
             self._random = local["random"]
             self.reset_generators()
@@ -418,7 +418,7 @@ class Run:
         elif self._loader is not None:
             self._batch = self._skip = 0
             if self._rank in (None, 0):
-                print(f"cairn: the loader's own place is one of {self.report.world_size_saved} ranks and means nothing here: epoch {self._epoch} begins anew, and "
+                print(f"cairn: the loader's own place is that of another number of ranks ({self.report.world_size_saved}): epoch {self._epoch} begins anew, and "
                       "samples are used again (an ElasticSampler would go on at the next sample)", file=sys.stderr, flush=True)
 
     def _say_what_changed(self, sampler: Optional[Dict[str, Any]]) -> None:
