@@ -17,7 +17,8 @@ Boundary::Boundary(const Bootstrap& boot, Log* log, Send send)
       log_(log),
       send_(std::move(send)),
       member_({.boundary_wait = boot.settings.boundary_wait}),
-      worker_([log](const Status& thrown) { log->Warn("work on a save has failed: ", thrown.message()); }) {}
+      drainer_([log](const Status& thrown) { log->Warn("work on a save has failed: ", thrown.message()); }),
+      copier_([log](const Status& thrown) { log->Warn("work on a save has failed: ", thrown.message()); }) {}
 
 void Boundary::Equip(Result<std::unique_ptr<Saver>> saver, std::unique_ptr<PartnerLink> partner) {
   const Lock lock(mutex_);
@@ -155,6 +156,7 @@ void Boundary::AwaitSlot(agreement::Mode mode, Lock& lock) {
 
 void Boundary::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
   AwaitSlot(order.mode, lock);
+  SayStuck();
   Status status = saver_ ? saver_->Acquire(order.id, order.boundary) : saver_status_;
   if (status.ok()) {
     const SnapshotStamp stamp{label_, count_.load(), order.mode == agreement::Mode::kFinal};
@@ -170,7 +172,7 @@ void Boundary::TakeSnapshot(const agreement::TakeSnapshot& order, Lock& lock) {
       late_ = true;
       armed_.store(count_.load() + 1, std::memory_order_seq_cst);
       member_.OnLeft(order.id);
-      return worker_.Run([this, id = order.id, armed = Armed(kNever)] {
+      return copier_.Run([this, id = order.id, armed = Armed(kNever)] {
         Status finished = saver_->FinishCopy();
         Lock own(mutex_);
         late_ = false;
@@ -205,7 +207,7 @@ void Boundary::Carry(agreement::MemberActions actions, Lock& lock) {
       armed_.store(Armed(kNever), std::memory_order_seq_cst);
     } else if (auto* snapshot = std::get_if<agreement::TakeSnapshot>(&action)) {
       if (snapshot->mode == agreement::Mode::kQuiet) {
-        worker_.Run([this, order = *snapshot] {
+        copier_.Run([this, order = *snapshot] {
           Lock own(mutex_);
           TakeSnapshot(order, own);
         });
@@ -215,7 +217,7 @@ void Boundary::Carry(agreement::MemberActions actions, Lock& lock) {
     } else if (auto* drain = std::get_if<agreement::StartDrain>(&action)) {
       saver_->BeginDrain();
       SayDrain();
-      worker_.Run([this, order = *drain] { Drain(order); });
+      drainer_.Run([this, order = *drain] { Drain(order); });
     } else if (auto* ended = std::get_if<agreement::Ended>(&action)) {
       End(*ended);
     } else if (auto* answered = std::get_if<agreement::Answered>(&action)) {
@@ -230,19 +232,36 @@ void Boundary::Carry(agreement::MemberActions actions, Lock& lock) {
 }
 
 void Boundary::Drain(const agreement::StartDrain& order) {
+  Lock lock(mutex_);
+  Saver::Save* const save = saver_->EnterDrain(order.id);
+  if (save == nullptr) return;  // it has ended while an earlier one kept this thread
+  lock.unlock();
   const Result<MemberRecord> record = [&]() -> Result<MemberRecord> {
     try {
-      return saver_->Drain(order.attempt);
+      return saver_->Drain(*save, order.attempt);
     } catch (...) {
       return Thrown();
     }
   }();
-  Lock lock(mutex_);
+  lock.lock();
   SayDrain();
-  saver_->DrainEnded();
+  saver_->DrainEnded(*save);
+  if (said_stuck_ && !saver_->stuck(Nanoseconds(0))) {
+    said_stuck_ = false;
+    log_->Warn(boot_.settings.dir, " answers again");
+  }
   Carry(member_.OnDrained(order.id, record.ok() ? Result<std::string>(EncodeSessionMessage(*record))
                                                 : Result<std::string>(record.status())),
         lock);
+}
+
+// Within the time that others are waited for at a boundary, a write that was given up is only slow.
+void Boundary::SayStuck() {
+  const auto stuck = saver_ ? saver_->stuck(boot_.settings.boundary_wait) : std::nullopt;
+  if (!stuck || std::exchange(said_stuck_, true)) return;
+  log_->Warn(boot_.settings.dir, " does not answer: what was saved of step ", *stuck,
+             " is still being written, though that save was given up. The job goes on; until the directory "
+             "answers, its snapshots stay in the memory of its nodes");
 }
 
 void Boundary::End(const agreement::Ended& ended) {
@@ -318,7 +337,8 @@ void Boundary::DrainOut(milliseconds bound) {
 }
 
 void Boundary::EndThreads() {
-  worker_.Join();
+  copier_.Join();
+  drainer_.Join();
   partner_.reset();
 }
 

@@ -4,10 +4,11 @@
 // Threads.
 //   application   Pass, Arrive, Fence, QuietBegin, QuietEnd, Save, Wait, Finish: one at a time, as cairn.h demands
 //   loop          OnMessage, OnTrigger, OnLeaderGone, Hurry, Sample, progress
-//   worker        its own: drains, snapshots of a quiet member, and the end of late copies
+//   drainer       its own: drains. It may stay in one for as long as the file system hangs
+//   copier        its own: snapshots of a quiet member, and the end of late copies. Nothing of it touches the directory
 // They meet under mutex_: the member machine and the saver are guarded by it. Pass takes no lock.
 //
-// Late copies (cairn_fence). Where the saver leaves copies under way, the application goes on and the worker waits for them; only then is the
+// Late copies (cairn_fence). Where the saver leaves copies under way, the application goes on and the copier waits for them; only then is the
 // snapshot complete for the agreement. Meanwhile the next count is stored in `armed`, which nobody else arms before the snapshot is over: so the
 // next cairn_step comes to Arrive, and waits there as Fence does. Every other call of the application that enters here waits first, too; so the
 // member machine never sees one of them between the two.
@@ -82,10 +83,10 @@ class Boundary {
   void Sample();    // twice a second: the step period, and the drain's progress for the leader
   agreement::Progress progress() const { return {count_.load(std::memory_order_seq_cst), period_}; }
 
-  // The process leaves; any thread but the worker. Waits, bounded, for what is staged to be durable, then cancels what is still being written.
+  // The process leaves; any thread but the drainer and the copier. Waits, bounded, for what is staged to be durable, then cancels what is still being written.
   void DrainOut(std::chrono::milliseconds bound);
-  bool WorkerIsIdle(std::chrono::milliseconds bound) { return worker_.IsIdle(bound); }
-  void EndThreads();  // after WorkerIsIdle
+  bool IsIdle(std::chrono::milliseconds bound) { return copier_.IsIdle(bound) && drainer_.IsIdle(bound); }
+  void EndThreads();  // after IsIdle
 
  private:
   static constexpr int64_t kNever = -1;
@@ -102,6 +103,7 @@ class Boundary {
   void Drain(const agreement::StartDrain& order);
   void End(const agreement::Ended& ended);
   void SayDrain();  // to the leader: how far it is; under mutex_
+  void SayStuck();  // in the log, once until the drain has returned; under mutex_
 
   const Bootstrap& boot_;
   Log* const log_;
@@ -128,6 +130,7 @@ class Boundary {
   std::unique_ptr<PartnerLink> partner_;             // where partners keep copies; set once, in Equip
   std::optional<agreement::TakeSnapshot> snapshot_;  // for the held application to take
   std::optional<Status> closed_;
+  bool said_stuck_ = false;
 
   // Loop thread.
   int64_t sampled_count_ = 0;
@@ -135,7 +138,7 @@ class Boundary {
   Nanoseconds period_{};
   std::chrono::steady_clock::time_point drain_said_{};
 
-  Worker worker_;
+  Worker drainer_, copier_;
 };
 
 }  // namespace cairn

@@ -37,6 +37,20 @@ Device::Pins PinImages(const Device& device, const ImagePlan& images, Staging& s
 
 }  // namespace
 
+// Of the boundary's mutex: all but what Copy and Drain use, which nobody else touches meanwhile.
+struct Saver::Save {
+  SnapshotId id;
+  Slot* slot = nullptr;
+  std::unique_ptr<DrainControl> control;  // of the copy that writes through, then of the drain
+  int64_t stall_ns = 0, stall_held_back_ns = 0;
+  int64_t drain_began_ns = 0;
+  bool complete = false;  // the pool knows that all members have staged
+  enum class DrainState { kNone, kQueued, kRunning } drain = DrainState::kNone;
+  bool copying = false;          // the partner's copy reads the slot
+  std::optional<Worth> settled;  // the save has ended
+  int64_t settled_ns = 0;
+};
+
 Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& state, const Items& items) {
   CAIRN_ASSIGN_OR_RETURN(const Writers writers, Writers::Make(state.layout, state.writer_of));
   CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(writers.layout()));
@@ -90,16 +104,17 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   }
   Options own = options;
   own.drain_limit *= static_cast<uint64_t>(ranks_of_writer);  // the first of a writer's ranks writes for all
-  return std::unique_ptr<Saver>(new Saver(std::move(own), items, std::move(staging), std::move(images),
-                                          std::move(snapshot), std::move(records),
+  return std::unique_ptr<Saver>(new Saver(std::move(own), ranks_of_writer == 1, items, std::move(staging),
+                                          std::move(images), std::move(snapshot), std::move(records),
                                           LayoutHash(state.layout, state.writer_of), state.layout.world_size,
                                           std::move(pieces), std::move(pins)));
 }
 
-Saver::Saver(Options options, const Items& items, Staging staging, ImagePlan images, SnapshotPlan snapshot,
-             std::vector<Record> records, Hash128 layout, uint32_t world_size,
+Saver::Saver(Options options, bool alone, const Items& items, Staging staging, ImagePlan images,
+             SnapshotPlan snapshot, std::vector<Record> records, Hash128 layout, uint32_t world_size,
              std::vector<std::pair<size_t, size_t>> pieces, std::optional<Device::Pins> pins)
     : options_(std::move(options)),
+      alone_(alone),
       items_(items),
       staging_(std::move(staging)),
       pins_(std::move(pins)),
@@ -116,13 +131,38 @@ Saver::~Saver() {
 }
 
 Status Saver::Acquire(uint64_t save_id, int64_t boundary) {
-  if (current_) return {Code::kBusy, "the files of the save before are still being written"};
+  if (busy()) return {Code::kBusy, "the files of the save before are still being written"};
   const SnapshotId id{options_.epoch, save_id,       static_cast<uint64_t>(boundary),
                       layout_,        options_.rank, world_size_};
   Slot* slot = staging_.pool.Acquire(id);
   if (slot == nullptr) return {Code::kBusy, "no staging slot is free"};
-  current_ = Current{.id = id, .slot = slot};
+  current_ = std::make_unique<Save>();
+  current_->id = id;
+  current_->slot = slot;
+  current_->control = NewControl();
   return OkStatus();
+}
+
+// Hurried from the start where all are.
+std::unique_ptr<DrainControl> Saver::NewControl() const {
+  auto control = std::make_unique<DrainControl>();
+  if (hurried_) control->Hurry();
+  return control;
+}
+
+const SlotRecord& Saver::RecordOf(const Save& save) const {
+  return records_[static_cast<size_t>(save.slot->number())].record;
+}
+
+bool Saver::busy() const {
+  return current_ || left_.size() == static_cast<size_t>(staging_.pool.size()) || (!alone_ && !left_.empty());
+}
+
+std::optional<int64_t> Saver::stuck(std::chrono::nanoseconds patience) const {
+  for (const auto& save : left_) {
+    if (NowNs() - save->settled_ns > patience.count()) return static_cast<int64_t>(save->id.boundary);
+  }
+  return std::nullopt;
 }
 
 Status Saver::HaveMemory() const {
@@ -146,19 +186,19 @@ Status Saver::Copy(const SnapshotStamp& stamp, std::string_view metrics) {
   CAIRN_RETURN_IF_ERROR(items_.MarkTables());
   for (size_t i = 0; i < pieces_.size(); ++i)
     pointers_[i] = items_.arrays()[pieces_[i].first].pieces[pieces_[i].second].data;
-  record().Stamp(stamp);
+  const SlotRecord& record = RecordOf(*current_);
+  record.Stamp(stamp);
   for (size_t i = 0; i < items_.blobs().size(); ++i) {
     const RegisteredBlob& blob = items_.blobs()[i];
-    record().StoreBlob(i, blob.data, blob.bytes());
+    record.StoreBlob(i, blob.data, blob.bytes());
   }
-  record().StoreBlob(items_.blobs().size(), reinterpret_cast<const std::byte*>(metrics.data()),
-                     metrics.size());
+  record.StoreBlob(items_.blobs().size(), reinterpret_cast<const std::byte*>(metrics.data()), metrics.size());
   const std::string outputs = items_.outputs().Measure();
-  record().StoreBlob(items_.blobs().size() + 1, reinterpret_cast<const std::byte*>(outputs.data()),
-                     outputs.size());
-  Status status = current_->slot->Fill(images_, snapshot_, pointers_.data(), *control_);
-  stall_ns_ = NowNs() - begin;
-  stall_held_back_ns_ = control_->held_back().count();
+  record.StoreBlob(items_.blobs().size() + 1, reinterpret_cast<const std::byte*>(outputs.data()),
+                   outputs.size());
+  Status status = current_->slot->Fill(images_, snapshot_, pointers_.data(), *current_->control);
+  current_->stall_ns = NowNs() - begin;
+  current_->stall_held_back_ns = current_->control->held_back().count();
   return status;
 }
 
@@ -167,36 +207,45 @@ Status Saver::FinishCopy() { return current_->slot->Finish(snapshot_); }
 void Saver::BeginDrain() {
   staging_.pool.Complete(current_->slot);
   staging_.pool.BeginDrain(current_->slot);
-  current_->complete = current_->draining = true;
-  drain_began_ns_ = NowNs();
-  pace_from_ = {control_->bytes_written(), drain_began_ns_};
+  current_->complete = true;
+  current_->drain = Save::DrainState::kQueued;
+  current_->drain_began_ns = NowNs();
+  pace_from_ = {current_->control->bytes_written(), current_->drain_began_ns};
 }
 
-Result<MemberRecord> Saver::Drain(const std::string& directory) {
+Saver::Save* Saver::EnterDrain(uint64_t save_id) {
+  if (!current_ || current_->id.save_id != save_id || current_->drain != Save::DrainState::kQueued)
+    return nullptr;
+  current_->drain = Save::DrainState::kRunning;
+  return current_.get();
+}
+
+Result<MemberRecord> Saver::Drain(Save& save, const std::string& directory) {
   MemberRecord record;
   DrainOptions options{
       .directory = directory, .mode = options_.mode, .bytes_per_second = options_.drain_limit};
   options.make_engine = [this] { return MakeWriteEngine(options_.writer); };
-  CAIRN_ASSIGN_OR_RETURN(record.shards, current_->slot->Drain(images_, options, *control_));
-  record.slot = current_->slot->number();
-  for (size_t i = 0; i < items_.blobs().size(); ++i) {
-    const RegisteredBlob& blob = items_.blobs()[i];
-    record.blobs.emplace(blob.name, this->record().blob(i));
-  }
-  record.blobs.emplace(kMetricsBlob, this->record().blob(items_.blobs().size()));
-  record.blobs.emplace(kOutputsBlob, this->record().blob(items_.blobs().size() + 1));
+  CAIRN_ASSIGN_OR_RETURN(record.shards, save.slot->Drain(images_, options, *save.control));
+  record.slot = save.slot->number();
+  const SlotRecord& staged = RecordOf(save);
+  for (size_t i = 0; i < items_.blobs().size(); ++i)
+    record.blobs.emplace(items_.blobs()[i].name, staged.blob(i));
+  record.blobs.emplace(kMetricsBlob, staged.blob(items_.blobs().size()));
+  record.blobs.emplace(kOutputsBlob, staged.blob(items_.blobs().size() + 1));
   items_.outputs().Sync();
-  record.stall_ns = stall_ns_;
-  record.drain_ns = NowNs() - drain_began_ns_;
-  record.hurried_stall_ns = stall_ns_ - stall_held_back_ns_;
-  record.hurried_drain_ns = record.drain_ns - (control_->held_back().count() - stall_held_back_ns_);
+  record.stall_ns = save.stall_ns;
+  record.drain_ns = NowNs() - save.drain_began_ns;
+  record.hurried_stall_ns = save.stall_ns - save.stall_held_back_ns;
+  record.hurried_drain_ns = record.drain_ns - (save.control->held_back().count() - save.stall_held_back_ns);
   return record;
 }
 
-void Saver::DrainEnded() {
-  current_->draining = false;
-  staging_.pool.EndDrain(current_->slot);
-  FreeIfSettled();
+void Saver::DrainEnded(Save& save) {
+  save.drain = Save::DrainState::kNone;
+  staging_.pool.EndDrain(save.slot);
+  if (current_.get() == &save) return LeaveIfSettled();
+  Free(save);
+  std::erase_if(left_, [&](const auto& left) { return left.get() == &save; });
 }
 
 Result<PartnerSlots> Saver::MakePartnerSlots(
@@ -237,28 +286,32 @@ OutgoingCopy Saver::BeginPartnerCopy() {
 
 void Saver::PartnerCopyEnded() {
   current_->copying = false;
-  FreeIfSettled();
+  LeaveIfSettled();
 }
 
 void Saver::Settle(uint64_t save_id, Worth worth) {
   if (!current_ || current_->id.save_id != save_id) return;
   current_->settled = worth;
+  current_->settled_ns = NowNs();
+  if (worth != Worth::kNone) only_here_ = worth == Worth::kLocal;
   Cancel();
-  FreeIfSettled();
+  LeaveIfSettled();
 }
 
 void Saver::Cancel() {
-  if (current_) control_->Cancel();
+  if (current_) current_->control->Cancel();
 }
 
 void Saver::Hurry() {
-  if (!std::exchange(hurried_, true)) pace_from_ = {control_->bytes_written(), NowNs()};
-  control_->Hurry();
+  const bool first = !std::exchange(hurried_, true);
+  if (!current_) return;
+  if (first) pace_from_ = {current_->control->bytes_written(), NowNs()};
+  current_->control->Hurry();
 }
 
 std::optional<DrainSeen> Saver::seen() const {
-  if (!current_ || !current_->draining) return std::nullopt;
-  const uint64_t written = control_->bytes_written();
+  if (!current_ || current_->drain == Save::DrainState::kNone) return std::nullopt;
+  const uint64_t written = current_->control->bytes_written();
   const int64_t elapsed_ns = NowNs() - pace_from_.at_ns;
   return DrainSeen{.save_id = current_->id.save_id,
                    .bytes = images_.bytes,
@@ -267,20 +320,27 @@ std::optional<DrainSeen> Saver::seen() const {
                                            ? 1e9 * static_cast<double>(written - pace_from_.written) /
                                                  static_cast<double>(elapsed_ns)
                                            : 0,
-                   .writer = std::string(control_->writer())};
+                   .writer = std::string(current_->control->writer())};
 }
 
-void Saver::FreeIfSettled() {
-  if (!current_->settled || current_->draining || current_->copying) return;
-  control_ = std::make_unique<DrainControl>();
-  if (hurried_) control_->Hurry();
-  if (*current_->settled != Worth::kNone) only_here_ = *current_->settled == Worth::kLocal;
-  if (*current_->settled == Worth::kNone) {
-    staging_.pool.Release(current_->slot);
-  } else if (!current_->complete) {
-    staging_.pool.Complete(current_->slot);
+// A partner's copy keeps the save here: it can be given up, which a write cannot.
+void Saver::LeaveIfSettled() {
+  if (!current_->settled || current_->copying) return;
+  if (current_->drain == Save::DrainState::kRunning) {
+    left_.push_back(std::move(current_));
+    return;
   }
+  staging_.pool.EndDrain(current_->slot);  // nobody will come to it any more
+  Free(*current_);
   current_.reset();
+}
+
+void Saver::Free(const Save& save) {
+  if (*save.settled == Worth::kNone) {
+    staging_.pool.Release(save.slot);
+  } else if (!save.complete) {
+    staging_.pool.Complete(save.slot);
+  }
 }
 
 }  // namespace cairn

@@ -3,11 +3,16 @@
 // When it ends, its folder in the local tier goes, unless the newest snapshot in it is complete on all ranks and not known to be durable: then it is
 // left for the next life, as by a process that was killed.
 //
-// Made in cairn_restore, when the merged state is known. Acquire, Begin…, …Ended, Settle, Cancel, Hurry and seen under the boundary's mutex; Copy by whichever thread takes
-// the snapshot, while the state stands still; Drain on the worker.
+// A drain that does not return when its save has ended (the file system hangs) keeps its slot, and nothing else: the next save takes another one, and
+// its drain waits until the file system answers. Where ranks fill images together (memory_slot.h) the next save waits, too: all must take the
+// slots of the same number, and only the first one knows of the drain.
+//
+// Made in cairn_restore, when the merged state is known. Acquire, Begin…, Enter…, …Ended, Settle, Cancel, Hurry, busy, stuck and seen under the boundary's mutex; Copy by whichever
+// thread takes the snapshot, while the state stands still; Drain on the worker.
 #ifndef CAIRN_RUNTIME_SESSION_SAVER_H_
 #define CAIRN_RUNTIME_SESSION_SAVER_H_
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -62,8 +67,10 @@ class Saver {
 
   // kUnavailable naming an item whose memory the program has taken back: there is nothing to copy.
   Status HaveMemory() const;
-  // A drain or a partner's copy of a save that has ended has not returned yet.
-  bool busy() const { return current_.has_value(); }
+  // There is no slot as long as the drain or the partner's copy of a save that has ended has not returned.
+  bool busy() const;
+  // The boundary of a save that ended more than `patience` ago, and whose drain has not returned.
+  std::optional<int64_t> stuck(std::chrono::nanoseconds patience) const;
   // A slot for this snapshot; kBusy as above.
   Status Acquire(uint64_t save_id, int64_t boundary);
   // The stall: copies arrays, blobs and the encoded metrics into the acquired slot. What is stable until a fence may be left to FinishCopy, which any
@@ -73,10 +80,14 @@ class Saver {
   Status FinishCopy();
   // All members have staged: the slot is complete, and a worker will drain it.
   void BeginDrain();
-  // Writes the slot's files into `directory`; on the worker.
-  Result<MemberRecord> Drain(const std::string& directory);
-  // The drain has returned.
-  void DrainEnded();
+  // A save that has got a slot.
+  struct Save;
+  // The worker has come to this drain, and calls Drain and DrainEnded next. Null: the save has ended before, and there is nothing to do.
+  Save* EnterDrain(uint64_t save_id);
+  // Writes the slot's files into `directory`.
+  Result<MemberRecord> Drain(Save& save, const std::string& directory);
+  // The drain has returned. `save` is gone if it has ended.
+  void DrainEnded(Save& save);
 
   // Memory for copies of other ranks' snapshots (partner.h), in this saver's tier. kUnavailable where that does not outlive the process.
   Result<PartnerSlots> MakePartnerSlots(const Layout& layout, const std::vector<uint32_t>& wards,
@@ -85,7 +96,7 @@ class Saver {
   OutgoingCopy BeginPartnerCopy();
   void PartnerCopyEnded();
 
-  // The save has ended. Cancels a drain that still runs: the slot is settled when that and a partner's copy have ended. Nothing for a save that
+  // The save has ended. Cancels a drain that still runs: the slot is free when that and a partner's copy have ended. Nothing for a save that
   // got no slot.
   enum class Worth { kNone, kLocal, kDurable };
   void Settle(uint64_t save_id, Worth worth);
@@ -97,28 +108,22 @@ class Saver {
   std::optional<DrainSeen> seen() const;
 
  private:
-  struct Current {
-    SnapshotId id;
-    Slot* slot = nullptr;
-    bool complete = false;         // the pool knows that all members have staged
-    bool draining = false;         // a worker reads the slot,
-    bool copying = false;          // or sends it to the partner
-    std::optional<Worth> settled;  // the save has ended
-  };
-
   // Of one slot.
   struct Record {
     Mapping memory;
     SlotRecord record;
   };
 
-  Saver(Options options, const Items& items, Staging staging, ImagePlan images, SnapshotPlan snapshot,
-        std::vector<Record> records, Hash128 layout, uint32_t world_size,
+  Saver(Options options, bool alone, const Items& items, Staging staging, ImagePlan images,
+        SnapshotPlan snapshot, std::vector<Record> records, Hash128 layout, uint32_t world_size,
         std::vector<std::pair<size_t, size_t>> pieces, std::optional<Device::Pins> pins);
-  void FreeIfSettled();
-  const SlotRecord& record() const { return records_[static_cast<size_t>(current_->slot->number())].record; }
+  void LeaveIfSettled();
+  void Free(const Save& save);
+  std::unique_ptr<DrainControl> NewControl() const;
+  const SlotRecord& RecordOf(const Save& save) const;
 
   const Options options_;
+  const bool alone_;  // it fills its images without other ranks
   const Items& items_;
   Staging staging_;
   const std::optional<Device::Pins>
@@ -130,17 +135,14 @@ class Saver {
   const std::vector<std::pair<size_t, size_t>> pieces_;  // by piece number: (array, piece) in Items
   std::vector<void*> pointers_;                          // by piece number, resolved at the boundary
   std::vector<Record> records_;                          // by slot
-  std::optional<Current> current_;
-  bool only_here_ = false;  // the newest complete snapshot is not known to be durable
-  // Of the copy that writes through, then of the drain. A new one for each save, made before its boundary.
-  std::unique_ptr<DrainControl> control_ = std::make_unique<DrainControl>();
-  int64_t drain_began_ns_ = 0;
+  std::unique_ptr<Save> current_;
+  std::vector<std::unique_ptr<Save>> left_;  // ended, and their drains have not returned
+  bool only_here_ = false;                   // the newest complete snapshot is not known to be durable
   struct Mark {
     uint64_t written = 0;
     int64_t at_ns = 0;
   } pace_from_;  // where the drain stood when its present pace began
   bool hurried_ = false;
-  int64_t stall_ns_ = 0, stall_held_back_ns_ = 0;
 };
 
 }  // namespace cairn

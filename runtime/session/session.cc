@@ -119,7 +119,7 @@ bool Session::Leave() {
   auto departed = std::make_shared<std::promise<void>>();
   auto future = departed->get_future();
   loop_->Post([this, departed] { Depart([departed] { departed->set_value(); }); });
-  if (future.wait_for(kGoodbyeBound) != std::future_status::ready || !boundary_.WorkerIsIdle(kGoodbyeBound) ||
+  if (future.wait_for(kGoodbyeBound) != std::future_status::ready || !boundary_.IsIdle(kGoodbyeBound) ||
       (coordinator_ && !coordinator_->ClerkIsIdle(kGoodbyeBound))) {
     log_->Warn("the directory ", boot_.settings.dir, " does not answer; leaving without a goodbye");
     loop_->Post([this] {  // the program may go on without us

@@ -20,14 +20,15 @@ SlotPool::SlotPool(std::vector<std::unique_ptr<Slot>> slots) {
 
 Slot* SlotPool::Acquire(const SnapshotId& id) {
   uint64_t newest = 0;
+  int usable = 0;
   for (const Entry& entry : entries_) {
     if (entry.use == Use::kComplete) newest = std::max(newest, entry.age);
+    if (!entry.draining) ++usable;
   }
   Entry* best = nullptr;
   for (Entry& entry : entries_) {
     if (entry.use == Use::kFilling || entry.draining) continue;
-    if (entry.use == Use::kComplete && entry.age == newest && (entries_.size() > 1 || !entry.drained))
-      continue;
+    if (entry.use == Use::kComplete && entry.age == newest && (usable > 1 || !entry.drained)) continue;
     if (best == nullptr || entry.age < best->age) best = &entry;
   }
   if (best == nullptr) return nullptr;

@@ -8,7 +8,8 @@
 // refilled. Rules of the pool:
 //   1. A slot that is being filled or drained is never given out.
 //   2. The newest complete slot is never refilled: until a newer one is complete it is the only snapshot on
-//      this node. A single slot could then never save again: there it is refilled once its drain has ended.
+//      this node. A single slot could then never save again: there it is refilled once its drain has ended, and so is the only one that no
+//      drain holds.
 //
 // Threads: the pool belongs to one thread (the session's loop). A Slot may be used by the thread that it was
 // handed to.
@@ -77,7 +78,7 @@ class SlotPool {
                                 // and its sidecar void
   void Complete(Slot* slot);    // all members have staged: this is the newest complete slot
   void BeginDrain(Slot* slot);  // a worker reads the slot
-  void EndDrain(Slot* slot);    // the worker has left it
+  void EndDrain(Slot* slot);    // the worker has left it, or will not come to it
 
  private:
   enum class Use { kFree, kFilling, kComplete };

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <fstream>
@@ -21,6 +23,39 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 constexpr seconds kPatience{60};  // what has not come by then fails the test
+
+// A disk that may hang: fsync of this program returns only when it does not.
+class Disk {
+ public:
+  void Hang() {
+    const std::lock_guard lock(mutex_);
+    hangs_ = true;
+  }
+  void Answer() {
+    const std::lock_guard lock(mutex_);
+    hangs_ = false;
+    changed_.notify_all();
+  }
+  bool AwaitVictim() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [this] { return victims_ > 0; });
+  }
+  void Pass() {
+    std::unique_lock lock(mutex_);
+    if (!hangs_) return;
+    ++victims_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !hangs_; });
+    --victims_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool hangs_ = false;
+  int victims_ = 0;
+};
+Disk disk;
 
 // Rank 0, whose partner has not said where it is; the test is the leader.
 class BoundaryTest : public ::testing::Test {
@@ -117,5 +152,45 @@ TEST_F(BoundaryTest, TheNextSnapshotDoesNotWaitForTheCopyOfOneThatDidNotBecomeDu
   EXPECT_THAT(Said(), HasSubstr("no partner copy: the copy was given up"));
 }
 
+TEST_F(BoundaryTest, SavesToMemoryWhileTheDiskHangsAndToDiskAsSoonAsItAnswers) {
+  boot_.settings.boundary_wait = seconds(0);
+  boot_.settings.dir = "/runs/mine";
+  boundary_->Equip(rank_.MakeSaver(0), nullptr);
+  const std::string last = rank_.dir / "last";
+  ASSERT_TRUE(MakeDirectories(last).ok());
+  disk.Hang();
+  Clear(1, 1);
+  Step(1);
+  Await<Staged>();
+  Say(agreement::Drain{1, rank_.dir.path()});
+  ASSERT_TRUE(disk.AwaitVictim());
+  Say(Drop{.id = 1, .all_staged = true});
+  for (const int64_t step : {2, 3}) {
+    const auto id = static_cast<SaveId>(step);
+    Clear(id, step);
+    Step(step);
+    Await<Staged>();
+    Say(agreement::Drain{id, rank_.dir / "none"});
+    Say(Drop{.id = id, .all_staged = true});
+  }
+  Clear(4, 4);
+  Step(4);
+  Await<Staged>();
+  EXPECT_THAT(Said(), Not(HasSubstr("answers again")));
+  Say(agreement::Drain{4, last});
+  disk.Answer();
+  Await<Record>();
+  const std::string said = Said();
+  const size_t hangs = said.find("/runs/mine does not answer: what was saved of step 1 is still");
+  EXPECT_NE(hangs, std::string::npos) << said;
+  EXPECT_EQ(said.find("does not answer", hangs + 20), std::string::npos) << said;  // once
+  EXPECT_THAT(said, HasSubstr("/runs/mine answers again"));
+}
+
 }  // namespace
 }  // namespace cairn
+
+extern "C" int fsync(int fd) {
+  cairn::disk.Pass();
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}

@@ -78,9 +78,9 @@ class KeeperTest : public ::testing::Test {
     const auto attempt = life.keeper->Prepare(step);
     EXPECT_TRUE(attempt.ok()) << attempt.status().message();
     Stage(*saver_, ++save_);
-    const auto record = saver_->Drain(*attempt);
+    const auto record = Drain(*saver_, save_, *attempt);
     EXPECT_TRUE(record.ok()) << record.status().message();
-    End(*saver_, save_);
+    saver_->Settle(save_, Saver::Worth::kDurable);
     return {.id = save_, .count = step, .label = step, .records = {EncodeSessionMessage(*record)}};
   }
   std::string Save(Life& life, int64_t step) {

@@ -71,10 +71,12 @@ inline void Stage(Saver& saver, uint64_t save_id) {
   saver.BeginDrain();
 }
 
-// After it.
-inline void End(Saver& saver, uint64_t save_id) {
-  saver.DrainEnded();
-  saver.Settle(save_id, Saver::Worth::kDurable);
+inline Result<MemberRecord> Drain(Saver& saver, uint64_t save_id, const std::string& directory) {
+  Saver::Save* const save = saver.EnterDrain(save_id);
+  if (save == nullptr) return Status(Code::kInternal, "nothing is to be drained");
+  Result<MemberRecord> record = saver.Drain(*save, directory);
+  saver.DrainEnded(*save);
+  return record;
 }
 
 }  // namespace cairn

@@ -20,7 +20,7 @@ TEST(Saver, TellsHowLongTheDrainWouldHaveTakenInAHurry) {
     const auto saver = rank.MakeSaver(kOneBytePerSecond);
     Stage(*saver, 1);
     Result<MemberRecord> record = Status(Code::kInternal, "");
-    std::thread worker([&] { record = saver->Drain(rank.dir.path()); });
+    std::thread worker([&] { record = Drain(*saver, 1, rank.dir.path()); });
     while (saver->seen()->written == 0) std::this_thread::yield();
     EXPECT_GT(saver->seen()->bytes_per_second, 0);
     saver->Hurry();
@@ -30,7 +30,7 @@ TEST(Saver, TellsHowLongTheDrainWouldHaveTakenInAHurry) {
     EXPECT_GT(record->hurried_drain_ns, 0);
     held_back_ns = record->drain_ns - record->hurried_drain_ns;
     EXPECT_GE(held_back_ns, 0);
-    End(*saver, 1);
+    saver->Settle(1, Saver::Worth::kDurable);
   }
   EXPECT_GT(held_back_ns, 0);
 }
@@ -39,10 +39,10 @@ TEST(Saver, HoldsNothingBackWithoutALimit) {
   OneRank rank(kThreeBlocks);
   const auto saver = rank.MakeSaver(0);
   Stage(*saver, 1);
-  const auto record = saver->Drain(rank.dir.path());
+  const auto record = Drain(*saver, 1, rank.dir.path());
   ASSERT_TRUE(record.ok()) << record.status().message();
   EXPECT_EQ(record->hurried_drain_ns, record->drain_ns);
-  End(*saver, 1);
+  saver->Settle(1, Saver::Worth::kDurable);
 }
 
 TEST(Saver, StaysInAHurryOverTheNextSaves) {
@@ -53,10 +53,10 @@ TEST(Saver, StaysInAHurryOverTheNextSaves) {
     Stage(*saver, save);
     const std::string folder = rank.dir / std::to_string(save);
     ASSERT_TRUE(MakeDirectories(folder).ok());
-    const auto record = saver->Drain(folder);
+    const auto record = Drain(*saver, save, folder);
     ASSERT_TRUE(record.ok()) << record.status().message();
     EXPECT_EQ(record->hurried_drain_ns, record->drain_ns);
-    End(*saver, save);
+    saver->Settle(save, Saver::Worth::kDurable);
   }
 }
 
@@ -106,8 +106,48 @@ TEST(Saver, CopiesNothingWhileAnItemHasNoMemory) {
   saver->Settle(1, Saver::Worth::kNone);
   ASSERT_TRUE(rank.items.Update(0, 0, rank.memory.data()).ok());
   Stage(*saver, 2);
-  EXPECT_TRUE(saver->Drain(rank.dir.path()).ok());
-  End(*saver, 2);
+  EXPECT_TRUE(Drain(*saver, 2, rank.dir.path()).ok());
+  saver->Settle(2, Saver::Worth::kDurable);
+}
+
+TEST(Saver, SavesOnWhileTheDrainOfASaveThatHasEndedDoesNotReturn) {
+  OneRank rank(kThreeBlocks);
+  const auto saver = rank.MakeSaver(0);
+  Stage(*saver, 1);
+  Saver::Save* const hung = saver->EnterDrain(1);
+  ASSERT_NE(hung, nullptr);
+  EXPECT_TRUE(saver->busy());
+  saver->Settle(1, Saver::Worth::kLocal);
+  EXPECT_FALSE(saver->busy());
+  EXPECT_EQ(saver->stuck(std::chrono::nanoseconds(0)), 10);
+  EXPECT_EQ(saver->stuck(std::chrono::hours(1)), std::nullopt);
+  for (const uint64_t save : {2, 3}) {  // in the one slot that is left
+    Stage(*saver, save);
+    saver->Settle(save, Saver::Worth::kLocal);
+    EXPECT_EQ(saver->EnterDrain(save), nullptr);
+  }
+  EXPECT_EQ(saver->Drain(*hung, rank.dir.path()).status().code(), Code::kCancelled);
+  saver->DrainEnded(*hung);
+  EXPECT_EQ(saver->stuck(std::chrono::nanoseconds(0)), std::nullopt);
+  Stage(*saver, 4);
+  EXPECT_TRUE(Drain(*saver, 4, rank.dir.path()).ok());
+}
+
+TEST(Saver, MakesNoSnapshotWhileDrainsHoldAllSlots) {
+  OneRank rank(kThreeBlocks);
+  const auto saver = rank.MakeSaver(0);
+  std::vector<Saver::Save*> hung;
+  for (const uint64_t save : {1, 2}) {
+    Stage(*saver, save);
+    hung.push_back(saver->EnterDrain(save));
+    ASSERT_NE(hung.back(), nullptr);
+    saver->Settle(save, Saver::Worth::kLocal);
+  }
+  EXPECT_TRUE(saver->busy());
+  EXPECT_EQ(saver->Acquire(3, 10).code(), Code::kBusy);
+  saver->DrainEnded(*hung.front());
+  EXPECT_FALSE(saver->busy());
+  EXPECT_TRUE(saver->Acquire(3, 10).ok());
 }
 
 }  // namespace

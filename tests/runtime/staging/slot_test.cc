@@ -58,6 +58,18 @@ TEST(SlotPool, NeverRefillsTheOnlyCompleteSlot) {
   EXPECT_EQ(first->sidecar().state(), SlotState::kStaged);
 }
 
+TEST(SlotPool, RefillsTheOnlyCompleteSlotWhereADrainHoldsTheOther) {
+  SlotPool pool = MakePool(2);
+  Slot* held = pool.Acquire(Save(1));
+  pool.Complete(held);
+  pool.BeginDrain(held);
+  Slot* other = pool.Acquire(Save(2));
+  pool.Complete(other);
+  EXPECT_EQ(pool.Acquire(Save(3)), nullptr);  // its own drain may still come
+  pool.EndDrain(other);
+  EXPECT_EQ(pool.Acquire(Save(3)), other);
+}
+
 // As it may be where ranks fill it together: memory_slot.h, 4.
 TEST(SlotPool, MarksACompleteSlotAgainThatWasVoidedLate) {
   SlotPool pool = MakePool(1);
