@@ -55,6 +55,13 @@ static const char* CheckOnOff(const char* value) {
   return strcmp(value, "on") == 0 || strcmp(value, "off") == 0 ? NULL : "on or off is needed";
 }
 
+static const char* CheckEpilogDrain(const char* value) {
+  int64_t ns;
+  return cairn_duration_parse(value, &ns) == 0 && ns >= INT64_C(1000000000) && ns <= INT64_C(3600000000000)
+             ? NULL
+             : "a time from 1s to 1h is needed, for example 60s";
+}
+
 static const char* CheckPorts(const char* value) {
   return IsPortRange(value) ? NULL : "LO-HI, ports from 1 to 65535, is needed";
 }
@@ -91,6 +98,7 @@ static const struct {
                                 [CAIRN_SITE_DIRS] = {"dirs", CheckDirs, 1},
                                 [CAIRN_SITE_OFF_FILE] = {"off_file", CheckPath, 0},
                                 [CAIRN_SITE_EPILOG] = {"epilog", CheckOnOff, 0},
+                                [CAIRN_SITE_EPILOG_DRAIN] = {"epilog_drain", CheckEpilogDrain, 0},
                                 [CAIRN_SITE_PORTS] = {"ports", CheckPorts, 0},
                                 [CAIRN_SITE_INTERFACE] = {"interface", CheckInterface, 0},
                                 [CAIRN_SITE_MAX_LIVES_LIMIT] = {"max_lives_limit", CheckLives, 1},
@@ -169,6 +177,8 @@ void cairn_site_parse(struct cairn_site* site, int ac, char** av, const char* pa
   site->libdir = site->own[CAIRN_SITE_LIBDIR];
   site->off_file = site->own[CAIRN_SITE_OFF_FILE];
   if (site->own[CAIRN_SITE_EPILOG] != NULL) site->epilog = strcmp(site->own[CAIRN_SITE_EPILOG], "on") == 0;
+  if (site->epilog && site->own[CAIRN_SITE_EPILOG_DRAIN] != NULL)
+    (void)cairn_duration_parse(site->own[CAIRN_SITE_EPILOG_DRAIN], &site->epilog_drain_ns);
 }
 
 const char* cairn_site_partition(const char* argument, size_t* length) {

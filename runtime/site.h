@@ -9,6 +9,8 @@
  *   dirs=DIR[:DIR…]     checkpoints may only be kept in or below these directories
  *   off_file=PATH       while this file exists, steps start without Cairn
  *   epilog=on|off       whether the epilog removes the images that a job left in local memory (default: on)
+ *   epilog_drain=TIME   before that it makes durable what the job left complete and not durable, for that long at most;
+ *                       without it, or with epilog=off, nothing is drained
  *   ports=LO-HI         ports that the host process listens on
  *   interface=NAME      network interface that it listens on
  *
@@ -34,6 +36,7 @@ enum cairn_site_key {
   CAIRN_SITE_DIRS,
   CAIRN_SITE_OFF_FILE,
   CAIRN_SITE_EPILOG,
+  CAIRN_SITE_EPILOG_DRAIN,
   CAIRN_SITE_PORTS,
   CAIRN_SITE_INTERFACE,
   CAIRN_SITE_MAX_LIVES_LIMIT,
@@ -47,6 +50,7 @@ struct cairn_site {
   const char* libdir;   /* likewise */
   const char* off_file; /* NULL = none */
   int epilog;
+  int64_t epilog_drain_ns;                   /* 0 = it does not drain */
   const char* own[CAIRN_SITE_KEY_COUNT];     /* NULL = not given */
   const char* defaults[CAIRN_SETTING_COUNT]; /* NULL = none */
   int argument_count;

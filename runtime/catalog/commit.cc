@@ -30,6 +30,9 @@
 //   6. It reads the fence again, as above. Nothing has kept a stale writer's manifest from landing after the new life took over (epoch.cc, 4).
 //   7. It puts CURRENT.
 //
+// Where several commit one attempt in a directory (Committers::kSeveral) they do it as in a bucket: each puts what is equal in all of them over
+// what is there, whole and durable, and the manifest that is made first, exclusively, is the commit.
+//
 // A kill between any two of these leaves either an attempt without manifest, which the next life removes, or a whole checkpoint.
 
 namespace cairn {
@@ -100,23 +103,24 @@ class InDirectory {
   std::string current_;  // CURRENT in the making, durable; "" = it could not be written
 };
 
-// The same in a bucket.
-class InBucket {
+// The same in a bucket, or with other committers.
+class WholeFiles {
  public:
-  InBucket(const RunDirectory& dir, const Attempt& attempt) : dir_(dir), folder_(attempt.path) {}
+  WholeFiles(const RunDirectory& dir, const Attempt& attempt) : dir_(dir), folder_(attempt.path) {}
 
   Status Commit(const Texts& texts) {
     const auto path = [&](std::string_view name) { return folder_ + "/" + std::string(name); };
-    CAIRN_RETURN_IF_ERROR(Together({[&] { return PublishFile(path(names::kIndex), texts.index); },
-                                    [&] { return PublishFile(path(names::kBlobs), texts.blobs); }}));
-    const Status made = CreateExclusive(path(names::kManifest), texts.manifest);
+    CAIRN_RETURN_IF_ERROR(
+        Together({[&] { return PublishFile(path(names::kIndex), texts.index, dir_.mode()); },
+                  [&] { return PublishFile(path(names::kBlobs), texts.blobs, dir_.mode()); }}));
+    const Status made = CreateExclusive(path(names::kManifest), texts.manifest, dir_.mode());
     if (made.code() != Code::kExists) return made;
     CAIRN_ASSIGN_OR_RETURN(const std::string there, ReadAll(path(names::kManifest), kMaxManifestBytes));
     return there == texts.manifest ? OkStatus() : made;
   }
 
   void SetCurrent(const Texts& texts) {
-    if (!texts.current.empty()) (void)PublishFile(dir_.PathOf(names::kCurrent), texts.current);
+    if (!texts.current.empty()) (void)PublishFile(dir_.PathOf(names::kCurrent), texts.current, dir_.mode());
   }
 
  private:
@@ -135,9 +139,11 @@ Status MakeCheckpoint(const RunDirectory& dir, const Attempt& attempt, const Tex
   return OkStatus();
 }
 
-Status MakeCheckpoint(const RunDirectory& dir, const Attempt& attempt, const Texts& texts) {
-  return dir.in_bucket() ? MakeCheckpoint<InBucket>(dir, attempt, texts)
-                         : MakeCheckpoint<InDirectory>(dir, attempt, texts);
+Status MakeCheckpoint(const RunDirectory& dir, const Attempt& attempt, const Texts& texts,
+                      Committers committers) {
+  return dir.in_bucket() || committers == Committers::kSeveral
+             ? MakeCheckpoint<WholeFiles>(dir, attempt, texts)
+             : MakeCheckpoint<InDirectory>(dir, attempt, texts);
 }
 
 }  // namespace
@@ -158,7 +164,7 @@ Result<Attempt> BeginCopy(const RunDirectory& dir, uint32_t owner, const names::
 }
 
 Result<Manifest> Commit(const RunDirectory& dir, const Attempt& attempt, const Index& index,
-                        const Blobs& blobs, Manifest manifest) {
+                        const Blobs& blobs, Manifest manifest, Committers committers) {
   const uint32_t epoch = attempt.name.epoch;
   CAIRN_RETURN_IF_ERROR(StillNewest(dir, epoch));
 
@@ -183,14 +189,15 @@ Result<Manifest> Commit(const RunDirectory& dir, const Attempt& attempt, const I
   }
   CAIRN_ASSIGN_OR_RETURN(texts.manifest, EncodeManifest(manifest));
   texts.current = attempt.name.ToString() + "\n";
-  CAIRN_RETURN_IF_ERROR(MakeCheckpoint(dir, attempt, texts));
+  CAIRN_RETURN_IF_ERROR(MakeCheckpoint(dir, attempt, texts, committers));
   return manifest;
 }
 
 Status CommitCopy(const RunDirectory& dir, const Attempt& attempt, const CheckpointTexts& texts,
                   bool newest) {
   CAIRN_RETURN_IF_ERROR(StillNewest(dir, attempt.owner));
-  return MakeCheckpoint(dir, attempt, Texts{texts, newest ? attempt.name.ToString() + "\n" : ""});
+  return MakeCheckpoint(dir, attempt, Texts{texts, newest ? attempt.name.ToString() + "\n" : ""},
+                        Committers::kOne);
 }
 
 Status Abandon(const RunDirectory& dir, const Attempt& attempt) {

@@ -33,8 +33,12 @@ Result<Attempt> BeginCopy(const RunDirectory& dir, uint32_t owner, const names::
 //
 // kFenced: a newer epoch owns the directory, and decides what becomes of this attempt. Any other error: the
 // attempt is no checkpoint as far as this life knows; Abandon it.
+//
+// Committers::kSeveral: others may do the same at this moment, with the same `index` and `blobs`. kExists: one of them was faster, and the attempt
+// is a checkpoint.
+enum class Committers { kOne, kSeveral };
 Result<Manifest> Commit(const RunDirectory& dir, const Attempt& attempt, const Index& index,
-                        const Blobs& blobs, Manifest manifest);
+                        const Blobs& blobs, Manifest manifest, Committers committers = Committers::kOne);
 
 // The files of a checkpoint besides shards and checksums, byte for byte.
 struct CheckpointTexts {

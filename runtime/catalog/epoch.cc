@@ -220,7 +220,8 @@ Result<TakenOver> TakeOver(const RunDirectory& dir, uint32_t epoch, const std::s
   for (const std::string& name : removed) (void)FinishRemoval(dir, name);
   for (const std::string& name : entries) {
     const auto staging = names::ParseStagingFolder(name);
-    if ((staging && staging->claim != claim) || name.starts_with(kTemporaryPrefix))
+    const auto left = names::ParseLeftFolder(name);
+    if ((staging && staging->claim != claim) || (left && *left < epoch) || name.starts_with(kTemporaryPrefix))
       (void)RemoveTree(dir.PathOf(name));
   }
   return result;

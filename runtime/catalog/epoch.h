@@ -84,7 +84,7 @@ struct TakenOver {
 
 // Renames uncommitted attempts of older epochs (in a bucket: removes them), so that what a stale writer still does in them can no longer
 // become a checkpoint; then removes what is dead, ends removals that were cut short (removal.cc), and removes what else other lives left
-// behind: folders of ranks that wrote through, files in the making. Idempotent. `claim`: this life's own (Identity::claim).
+// behind: folders of ranks that wrote through, what nodes told of the memory of dead ranks, files in the making. Idempotent. `claim`: this life's own (Identity::claim).
 Result<TakenOver> TakeOver(const RunDirectory& dir, uint32_t epoch, const std::string& claim);
 
 // Says from which checkpoint this life goes on ("" = fresh). From then on later checkpoints of older epochs

@@ -55,6 +55,7 @@ void DescribeCommandLine(CLI::App* app, Invocation* invocation) {
   AddTag(app, invocation);
   AddPins(app, invocation);
   AddPrune(app, invocation);
+  AddDrain(app, invocation);
   AddPush(app, invocation);
   AddRuns(app, invocation);
   AddWhy(app, invocation);

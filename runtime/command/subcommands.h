@@ -18,6 +18,7 @@ void AddTag(CLI::App* app, Invocation* invocation);
 void AddPlan(CLI::App* app, Invocation* invocation);
 void AddPins(CLI::App* app, Invocation* invocation);
 void AddPrune(CLI::App* app, Invocation* invocation);
+void AddDrain(CLI::App* app, Invocation* invocation);
 void AddPush(CLI::App* app, Invocation* invocation);
 void AddRuns(CLI::App* app, Invocation* invocation);
 void AddWhy(CLI::App* app, Invocation* invocation);

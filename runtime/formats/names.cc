@@ -9,6 +9,7 @@ namespace {
 constexpr std::string_view kEpochPrefix = "EPOCH-";
 constexpr std::string_view kJournalPrefix = "journal-";
 constexpr std::string_view kJournalSuffix = ".jsonl";
+constexpr std::string_view kLeftPrefix = "left-";
 constexpr std::string_view kDeadPrefix = "dead-";
 constexpr std::string_view kRemovedPrefix = "removed-e";
 constexpr std::string_view kStagingPrefix = ".staging-";
@@ -67,6 +68,12 @@ std::string ParentFile(uint32_t epoch) { return Padded("PARENT-", epoch, 8); }
 
 std::optional<uint32_t> ParseEpochFile(std::string_view name) {
   return ParseNumbered(name, kEpochPrefix, "", 8);
+}
+
+std::string LeftFolder(uint32_t epoch) { return Padded(kLeftPrefix, epoch, 8); }
+
+std::optional<uint32_t> ParseLeftFolder(std::string_view name) {
+  return ParseNumbered(name, kLeftPrefix, "", 8);
 }
 
 std::string JournalPart(const JournalLines& lines) {

@@ -34,6 +34,11 @@ std::string AliveFile(uint32_t epoch);
 std::string ParentFile(uint32_t epoch);
 std::optional<uint32_t> ParseEpochFile(std::string_view name);
 
+// "left-00000007": where the nodes of epoch 7's life, which is dead, tell what it left in their memory (session/left_drain.h).
+std::string LeftFolder(uint32_t epoch);
+std::optional<uint32_t> ParseLeftFolder(std::string_view name);
+inline constexpr std::string_view kAliveSuffix = ".alive";  // in it, of a node's counter
+
 // "journal-00000007-00001.jsonl": lines of epoch 7's life, in a bucket; parts are counted from 1.
 struct JournalLines {
   uint32_t epoch = 0, part = 0;

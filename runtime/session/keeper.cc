@@ -9,6 +9,7 @@
 #include "runtime/formats/names.h"
 #include "runtime/formats/sums.h"
 #include "runtime/io/random.h"
+#include "runtime/session/assembly.h"
 #include "runtime/session/directory_room.h"
 #include "runtime/session/metrics.h"
 #include "runtime/session/outputs.h"
@@ -200,29 +201,8 @@ Result<std::string> Keeper::Prepare(int64_t step) {
 Result<Published> Keeper::Publish(Index index, const std::vector<MemberRecord>& records, const State& state,
                                   Manifest manifest) {
   if (!attempt_) return Status(Code::kCancelled, "the attempt has been given up");
-  std::vector<ShardRecord> shards;
-  Blobs blobs;
-  for (const BlobSpec& spec : state.blobs) {
-    blobs.items.push_back({spec.name, static_cast<BlobPolicy>(spec.policy), {}});
-    blobs.items.back().by_rank.resize(records.size());
-  }
   std::set<std::string> metrics_left_out;
-  for (size_t rank = 0; rank < records.size(); ++rank) {
-    shards.insert(shards.end(), records[rank].shards.begin(), records[rank].shards.end());
-    for (BlobItem& blob : blobs.items) {
-      const auto it = records[rank].blobs.find(blob.name);
-      if (it != records[rank].blobs.end()) blob.by_rank[rank] = it->second;
-    }
-    if (const auto it = records[rank].blobs.find(kMetricsBlob); it != records[rank].blobs.end()) {
-      CAIRN_ASSIGN_OR_RETURN(const MetricValues metrics, DecodeMetrics(it->second));
-      MergeMetrics(metrics, &manifest.metrics, &metrics_left_out);
-    }
-    if (const auto it = records[rank].blobs.find(std::string(kOutputsBlob));
-        it != records[rank].blobs.end()) {
-      CAIRN_ASSIGN_OR_RETURN(OutputLengths outputs, DecodeOutputs(it->second));
-      manifest.outputs.merge(outputs);
-    }
-  }
+  CAIRN_ASSIGN_OR_RETURN(const Blobs blobs, Assemble(records, state, &index, &manifest, &metrics_left_out));
   if (!metrics_left_out.empty() && !std::exchange(said_metrics_left_out_, true)) {
     links_.log->Warn("the ranks give more than ", kMaxMergedMetrics,
                      " different metrics: ", metrics_left_out.size(),
@@ -230,9 +210,6 @@ Result<Published> Keeper::Publish(Index index, const std::vector<MemberRecord>& 
                      "them. Give them the same names on all ranks, or from one rank alone");
   }
   CAIRN_RETURN_IF_ERROR(CheckMerged(blobs));
-  CAIRN_RETURN_IF_ERROR(FillRecords(index, shards));
-  manifest.run_id = life_->directory().info().id;
-  manifest.world_size = state.layout.world_size;
   manifest.cairn_version = kVersion;
   manifest.settings = boot_.settings.given;
   CAIRN_ASSIGN_OR_RETURN(manifest,

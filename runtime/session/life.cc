@@ -1,8 +1,10 @@
 #include "runtime/session/life.h"
 
 #include <algorithm>
+#include <map>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "runtime/formats/names.h"
 #include "runtime/io/thread.h"
@@ -41,6 +43,30 @@ Status AwaitFree(const RunDirectory& dir, const EpochClaim& newest, const LifeOp
   }
 }
 
+// Nodes may be about to make durable what the newest life left in their memory (left_drain.cc, 4): this one waits as long as a counter moves, since
+// to claim would fence them. Each has a time limit.
+void AwaitDrainOfLeft(const RunDirectory& dir, uint32_t epoch, const LifeOptions& options) {
+  const std::string folder = dir.PathOf(names::LeftFolder(epoch));
+  std::map<std::string, BeatWatch> watches;
+  for (bool said = false;;) {
+    if (dir.in_bucket()) return;
+    const auto entries = ListDirectory(folder);
+    if (!entries.ok()) return;
+    bool moves = false;
+    for (const std::string& name : *entries) {
+      if (!name.ends_with(names::kAliveSuffix)) continue;
+      const auto beat =
+          watches[name].Observe(ReadBeat(folder + "/" + name), std::chrono::steady_clock::now());
+      moves |= beat == BeatWatch::State::kMoving || beat == BeatWatch::State::kWaiting;
+    }
+    if (!moves) return;
+    if (!std::exchange(said, true))
+      options.say("what the life before left in the memory of its nodes is being written to " + dir.path() +
+                  "; waiting until that has ended");
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+}
+
 Status MayFollow(const RunDirectory& dir, const EpochClaim& newest, const Identity& self) {
   if (self.copies.empty() || !newest.holder.copies.empty()) return OkStatus();
   return {Code::kMismatch, dir.path() + " is no copy of " + self.copies +
@@ -57,6 +83,7 @@ Result<uint32_t> Claim(const RunDirectory& dir, const LifeOptions& options) {
     if (newest) {
       CAIRN_RETURN_IF_ERROR(MayFollow(dir, *newest, options.self));
       CAIRN_RETURN_IF_ERROR(AwaitFree(dir, *newest, options));
+      AwaitDrainOfLeft(dir, newest->epoch, options);
     }
     Result<uint32_t> epoch = ClaimEpoch(dir, newest ? newest->epoch : 0, options.self);
     if (epoch.ok() && *epoch < options.at_least)

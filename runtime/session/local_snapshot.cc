@@ -84,6 +84,19 @@ std::optional<LocalSnapshot> NewestLocal(const std::vector<Inventory>& inventori
   return newest;
 }
 
+Status CheckSlots(const LocalSnapshot& local, const Writers& writers) {
+  std::vector<const std::string*> slot_of;  // by writer, as its first rank says
+  for (uint32_t rank = 0; rank < local.world_size; ++rank) {
+    const std::string& slot = local.holders[rank].front().source.slot;
+    const uint32_t writer = writers.Of(rank);
+    if (writer == slot_of.size()) slot_of.push_back(&slot);
+    if (*slot_of[writer] != slot)
+      return {Code::kDamage, "rank " + std::to_string(rank) + " has filled " + slot +
+                                 ", the first of the ranks that it writes files with " + *slot_of[writer]};
+  }
+  return OkStatus();
+}
+
 std::vector<LocalHolder> HeldOf(const std::vector<Inventory>& inventories, const std::string& run_id,
                                 uint32_t epoch, int64_t step) {
   Slots slots;

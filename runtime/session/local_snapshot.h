@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/writers.h"
 #include "runtime/session/protocol.h"
 
 namespace cairn {
@@ -39,6 +40,9 @@ struct LocalSnapshot {
 // passed over.
 std::optional<LocalSnapshot> NewestLocal(const std::vector<Inventory>& inventories, const std::string& run_id,
                                          const std::function<bool(const LocalSnapshot&)>& wanted);
+
+// kDamage unless the ranks of each writer have filled the images of its first rank's slot of the same number (staging/memory_slot.h).
+Status CheckSlots(const LocalSnapshot& local, const Writers& writers);
 
 // What the nodes hold of the save of epoch `epoch` at `step`, complete or not: one copy of each rank's images, where there is one.
 std::vector<LocalHolder> HeldOf(const std::vector<Inventory>& inventories, const std::string& run_id,

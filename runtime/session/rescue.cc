@@ -16,21 +16,21 @@ Hash128 ContentOf(const std::vector<ShardRecord>& shards) {
   return content.Finish();
 }
 
-// Writes the images of one slot. What is damaged leaves no files behind.
-Result<MemberRecord> Write(const RescueSource& source, const Order& order, const ImagePlan& images,
-                           const Leftovers& leftovers, FileMode mode, Writer writer) {
+}  // namespace
+
+Result<MemberRecord> WriteLeft(const RescueSource& source, const std::string& directory,
+                               const ImagePlan& images, const Leftovers& leftovers, FileMode mode,
+                               Writer writer, DrainControl& control) {
   CAIRN_ASSIGN_OR_RETURN(const Leftovers::Adopted adopted,
                          leftovers.Adopt(source.folder, source.slot, images));
-  DrainControl control;
-  control.Hurry();  // nothing else runs on the node before the restore has ended
   MemberRecord record;
   const DrainOptions options{
-      .directory = order.path, .mode = mode, .make_engine = [writer] { return MakeWriteEngine(writer); }};
+      .directory = directory, .mode = mode, .make_engine = [writer] { return MakeWriteEngine(writer); }};
   CAIRN_ASSIGN_OR_RETURN(record.shards, Drain(*adopted.slot, images, options, control));
   if (adopted.sidecar.state == SlotState::kHashed && ContentOf(record.shards) != adopted.sidecar.content) {
     for (const ShardRecord& shard : record.shards) {
-      (void)RemoveFile(order.path + "/" + names::Shard(shard.number));
-      (void)RemoveFile(order.path + "/" + names::Sums(shard.number));
+      (void)RemoveFile(directory + "/" + names::Shard(shard.number));
+      (void)RemoveFile(directory + "/" + names::Sums(shard.number));
     }
     return Status(Code::kDamage, "the images of rank " + std::to_string(source.rank) + " in " +
                                      source.folder + " are not what was saved: their checksum differs");
@@ -38,8 +38,6 @@ Result<MemberRecord> Write(const RescueSource& source, const Order& order, const
   record.blobs = adopted.record.blobs;
   return record;
 }
-
-}  // namespace
 
 Status RescueShare(const Order& order, const Leftovers& leftovers, FileMode mode, Writer writer,
                    Outcome* outcome) {
@@ -49,7 +47,9 @@ Status RescueShare(const Order& order, const Leftovers& leftovers, FileMode mode
   CAIRN_ASSIGN_OR_RETURN(const SavePlan plan, PlanSave(writers.layout()));
   for (const RescueSource& source : order.sources) {
     CAIRN_ASSIGN_OR_RETURN(const ImagePlan images, PlanImages(writers, plan, source.rank));
-    const auto record = Write(source, order, images, leftovers, mode, writer);
+    DrainControl control;
+    control.Hurry();  // nothing else runs on the node before the restore has ended
+    const auto record = WriteLeft(source, order.path, images, leftovers, mode, writer, control);
     if (record.ok()) {
       outcome->records.emplace(source.rank, EncodeSessionMessage(*record));
     } else if (record.status().code() == Code::kDamage) {

@@ -9,6 +9,12 @@
 
 namespace cairn {
 
+// Writes the images of one slot into the folder `directory`, durable but for their names, and returns their record. kDamage: the slot is not
+// whole any more, or its content is not what its sidecar says; nothing of it is left in the folder. Else as Drain. Blocking.
+Result<MemberRecord> WriteLeft(const RescueSource& source, const std::string& directory,
+                               const ImagePlan& images, const Leftovers& leftovers, FileMode mode,
+                               Writer writer, DrainControl& control);
+
 // As Order::kRescue says: fills outcome->records and, where a slot is not whole any more or its content is not what its sidecar says,
 // outcome->damaged. Errors as Drain. Blocking; the application's thread.
 Status RescueShare(const Order& order, const Leftovers& leftovers, FileMode mode, Writer writer,

@@ -53,20 +53,6 @@ Result<std::vector<MemberRecord>> Write(const std::string& layout, const std::st
   return records;
 }
 
-// The ranks of a writer have filled the images of its first rank's slot of the same number (memory_slot.h).
-Status CheckSlots(const LocalSnapshot& local, const Writers& writers) {
-  std::vector<const std::string*> slot_of;  // by writer, as its first rank says
-  for (uint32_t rank = 0; rank < local.world_size; ++rank) {
-    const std::string& slot = local.holders[rank].front().source.slot;
-    const uint32_t writer = writers.Of(rank);
-    if (writer == slot_of.size()) slot_of.push_back(&slot);
-    if (*slot_of[writer] != slot)
-      return {Code::kDamage, "rank " + std::to_string(rank) + " has filled " + slot +
-                                 ", the first of the ranks that it writes files with " + *slot_of[writer]};
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 Result<Rescued> LeadRescue(const LocalSnapshot& local, const std::string& parent,

@@ -241,6 +241,7 @@ Status RestoreShare::Prepare(const Order& order, Outcome* outcome) {
   options.local_limit = boot_.settings.local_limit;
   options.copy_threads = boot_.settings.copy_threads;
   options.mode = boot_.settings.mode;
+  options.settings = boot_.settings.given;
   options.writer = boot_.settings.writer;
   // The node's ranks share its limit; those of one node are about equally large.
   if (boot_.settings.drain_limit > 0) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "planner/save_plan.h"
+#include "runtime/session/destination.h"
 #include "runtime/staging/memory_room.h"
 #include "runtime/staging/memory_slot.h"
 
@@ -101,6 +102,10 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
   }
   if (options.keeps_layout) {
     CAIRN_RETURN_IF_ERROR(staging.tier.Write(kLayoutFile, EncodeLayoutFile(EncodeState(state))));
+    CAIRN_ASSIGN_OR_RETURN(
+        const std::string destination,
+        EncodeDestination({options.run_directory, options.mode, CurrentUmask(), options.settings}));
+    CAIRN_RETURN_IF_ERROR(staging.tier.Write(kDestinationFile, destination));
   }
   Options own = options;
   own.drain_limit *= static_cast<uint64_t>(ranks_of_writer);  // the first of a writer's ranks writes for all

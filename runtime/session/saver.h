@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,7 @@ class Saver {
     uint64_t local_limit = 0;  // bytes that the images of the node's ranks may take; 0 = no limit
     int copy_threads = 1;
     FileMode mode;
+    std::map<std::string, std::string> settings;  // that were given: Manifest::settings
     Writer writer = Writer::kAuto;
     uint64_t drain_limit = 0;   // bytes per second and rank; 0 = none
     std::string shared_folder;  // where the first rank of this one's writer, another one, has its images

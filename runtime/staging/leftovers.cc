@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::string_view kSidecarSuffix = ".sidecar";
 constexpr uint64_t kMaxLayoutBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxDestinationBytes = 1 << 20;
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;
 
 Result<std::string> ReadIn(int folder, const std::string& name, uint64_t max_bytes) {
@@ -136,6 +137,11 @@ Result<std::string> Leftovers::ReadLayout(const std::string& folder) const {
   CAIRN_ASSIGN_OR_RETURN(const UniqueFd opened, OpenFolder(folder));
   CAIRN_ASSIGN_OR_RETURN(const std::string bytes, ReadIn(opened.get(), kLayoutFile, kMaxLayoutBytes));
   return DecodeLayoutFile(bytes);
+}
+
+Result<std::string> Leftovers::ReadDestination(const std::string& folder) const {
+  CAIRN_ASSIGN_OR_RETURN(const UniqueFd opened, OpenFolder(folder));
+  return ReadIn(opened.get(), kDestinationFile, kMaxDestinationBytes);
 }
 
 Result<Leftovers::Adopted> Leftovers::Adopt(const std::string& folder, const std::string& slot,

@@ -50,6 +50,8 @@ class Leftovers {
 
   // The layout of a folder's life. kDamage, kNotFound.
   Result<std::string> ReadLayout(const std::string& folder) const;
+  // What kDestinationFile of a folder holds. kDamage, kNotFound.
+  Result<std::string> ReadDestination(const std::string& folder) const;
 
   struct Adopted {
     std::unique_ptr<MemorySlot> slot;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "runtime/formats/little_endian.h"
+#include "runtime/formats/sealed_bytes.h"
 #include "runtime/io/hash.h"
 
 // Both formats: docs/design/staging.md, section 5.
@@ -142,23 +143,10 @@ Result<RecordContent> DecodeSlotRecord(std::string_view bytes) {
   return content;
 }
 
-std::string EncodeLayoutFile(std::string_view state) {
-  std::string out(kLayoutMagic);
-  AppendLittleEndian<uint32_t>(out, kVersion);
-  AppendLittleEndian<uint32_t>(out, 0);
-  out.append(HashView(Hash128Of(state)));
-  return out.append(state);
-}
+std::string EncodeLayoutFile(std::string_view state) { return SealBytes(kLayoutMagic, state); }
 
 Result<std::string> DecodeLayoutFile(std::string_view bytes) {
-  constexpr size_t kHeaderBytes = 32;
-  const auto damage = [](const std::string& what) { return Status(Code::kDamage, "layout: " + what); };
-  if (bytes.size() < kHeaderBytes || !bytes.starts_with(kLayoutMagic)) return damage("no magic at offset 0");
-  if (const auto version = LittleEndianAt<uint32_t>(bytes, 8); version != kVersion)
-    return damage("version " + std::to_string(version) + " is not known");
-  const std::string_view state = bytes.substr(kHeaderBytes);
-  if (bytes.substr(16, 16) != HashView(Hash128Of(state))) return damage("checksum does not fit");
-  return std::string(state);
+  return UnsealBytes(kLayoutMagic, bytes, "layout");
 }
 
 }  // namespace cairn

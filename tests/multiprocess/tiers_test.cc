@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <utility>
 
 #include "runtime/catalog/checkpoints.h"
@@ -126,6 +129,36 @@ class Tiers : public ::testing::Test {
       in.seekg(5000);
       Overwrite(image, 5000, static_cast<char>(in.get() ^ 0x10));
     }
+  }
+
+  // `cairn drain` on the nodes, all at once: what each said, and its exit code.
+  std::vector<std::pair<int, std::string>> Drain(const std::vector<std::string>& nodes,
+                                                 const std::string& within = "20s") const {
+    std::vector<std::pair<FILE*, std::string>> running;
+    for (const std::string& node : nodes) {
+      const std::string command = std::string("exec env -i " CAIRN_COMMAND " drain --job 100 --node ") +
+                                  node + " --local " + local_ + " --within " + within + " 2>&1";
+      running.emplace_back(popen(command.c_str(), "r"), "");
+    }
+    std::vector<std::pair<int, std::string>> said;
+    for (auto& [pipe, text] : running) {
+      char line[4096];
+      while (fgets(line, sizeof line, pipe) != nullptr) text += line;
+      const int status = pclose(pipe);
+      said.emplace_back(WIFEXITED(status) ? WEXITSTATUS(status) : -1, text);
+    }
+    return said;
+  }
+  // As the epilog does when all has been tried.
+  void RemoveImages() const { fs::remove_all(local_ + "/cairn-" + std::to_string(geteuid())); }
+  // Names in the run's directory, and below it, that only a drain under way needs.
+  std::vector<std::string> Traces() const {
+    std::vector<std::string> traces;
+    for (const auto& entry : fs::recursive_directory_iterator(dir_)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("left-") || name.starts_with(".dra")) traces.push_back(entry.path());
+    }
+    return traces;
   }
 
   // The next life resumes at `step` (> 30 = from memory), and comes to the right end. Leaves nothing in the local tier.
@@ -328,6 +361,114 @@ TEST_F(Tiers, ADurableCheckpointIsReadFromTheMemoryOfTheNodesAndTheRestFromItsFi
     Resume(ranks, false, "in the memory of the nodes) for ");
     fs::remove_all(dir_);
     fs::remove_all(local_ + "/cairn-" + std::to_string(geteuid()));
+  }
+}
+
+TEST_F(Tiers, ASaveThatNeverBecameDurableIsDrainedByItsNodesAloneAndTheNextLifeResumesFromItsFiles) {
+  for (const auto& env : std::vector<std::map<std::string, std::string>>{{}, {{"CAIRN_FILES", "per-node"}}}) {
+    LoseASave(env);
+    for (const auto& [code, said] : Drain({"node0", "node1"})) {
+      EXPECT_EQ(code, 0) << said;
+      EXPECT_THAT(said, HasSubstr("is durable: step-"));
+    }
+    RemoveImages();
+    const std::vector<Checkpoint> all = Committed(dir_);
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0].manifest.trigger, "epilog");
+    EXPECT_GT(all[0].id.step, 30);
+    EXPECT_EQ(all[0].manifest.world_size, 4u);
+    EXPECT_THAT(Traces(), ::testing::IsEmpty());
+    Resume(3, true, "resumed at step " + std::to_string(all[0].id.step));
+    fs::remove_all(dir_);
+    fs::remove(tmp_.path() + "/go");
+  }
+}
+
+// One after the other, twice, and with two at once on each node.
+TEST_F(Tiers, NodesThatDrainMoreThanOnceMakeOneCheckpoint) {
+  LoseASave();
+  for (const auto& [code, said] : Drain({"node0", "node0", "node1", "node1", "node0"})) {
+    EXPECT_EQ(code, 0) << said;
+  }
+  ASSERT_EQ(Committed(dir_).size(), 2u);
+  const Checkpoint drained = Committed(dir_)[0];
+  EXPECT_THAT(Drain({"node1"})[0].second, HasSubstr("nothing to make durable"));
+  EXPECT_EQ(Committed(dir_)[0].manifest.time, drained.manifest.time);
+  RemoveImages();
+  Resume(4, true, "resumed at step ");
+}
+
+TEST_F(Tiers, ANodeThatDrainsAloneGivesUpInTimeAndTheNewestCheckpointStands) {
+  LoseASave();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto said = Drain({"node0"}, "1s")[0];
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(said.first, 1);
+  EXPECT_THAT(said.second, HasSubstr("within the time; the newest checkpoint stands"));
+  ASSERT_EQ(Committed(dir_).size(), 1u);
+  RemoveImages();
+  Resume(4, false, "resumed at step ");
+  EXPECT_THAT(Traces(), ::testing::IsEmpty());
+}
+
+TEST_F(Tiers, NothingIsDrainedIntoADirectoryInWhichAnotherLifeHasGoneOn) {
+  LoseASave();
+  const std::string kept = tmp_.path() + "/kept";
+  fs::copy(local_, kept, fs::copy_options::recursive);
+  RemoveImages();
+  Resume(4, false, "resumed at step ");
+  fs::remove_all(local_);
+  fs::rename(kept, local_);
+  const size_t before = Committed(dir_).size();
+  for (const auto& [code, said] : Drain({"node0", "node1"}, "5s")) {
+    EXPECT_EQ(code, 1);
+    EXPECT_THAT(said, HasSubstr("must not write to it any more"));
+  }
+  EXPECT_EQ(Committed(dir_).size(), before);
+  EXPECT_THAT(Traces(), ::testing::IsEmpty());
+}
+
+// Of which each is one member's, or one file's.
+TEST_F(Tiers, WhatIsNotWholeOnAllNodesIsNotDrained) {
+  const auto first = [&](const std::string& suffix) { return Images("node1", suffix).front(); };
+  const auto replace_by_link = [&](const std::string& path) {
+    fs::rename(path, tmp_.path() + "/elsewhere");
+    fs::create_symlink(tmp_.path() + "/elsewhere", path);
+  };
+  const std::vector<std::function<void()>> spoils = {
+      [&] {
+        for (const std::string& sidecar : Images("node1", ".sidecar")) Overwrite(sidecar, 96, 1);  // FILLING
+      },
+      [&] {
+        for (const std::string& sidecar : Images("node1", ".sidecar")) Overwrite(sidecar, 20, 'x');
+      },
+      [&] { Overwrite(first("/destination"), 30, '~'); },
+      [&] { Overwrite(first("/layout"), 100, '~'); },
+      [&] { replace_by_link(first("/destination")); },
+      [&] {
+        for (const std::string& image : Images("node1", ".safetensors")) {
+          replace_by_link(image);
+          fs::remove(tmp_.path() + "/elsewhere");
+        }
+      },
+      [&] {
+        const fs::path folder = fs::path(first("/destination")).parent_path();
+        fs::rename(folder, tmp_.path() + "/folder");
+        fs::create_directory_symlink(tmp_.path() + "/folder", folder);
+      },
+  };
+  for (size_t i = 0; i < spoils.size(); ++i) {
+    SCOPED_TRACE(i);
+    LoseASave();
+    spoils[i]();
+    for (const auto& [code, said] : Drain({"node0", "node1"}, "2s")) EXPECT_NE(code, -1) << said;
+    EXPECT_EQ(Committed(dir_).size(), 1u);
+    RemoveImages();
+    Resume(4, false, "resumed at step ");
+    fs::remove_all(dir_);
+    fs::remove_all(tmp_.path() + "/folder");
+    fs::remove(tmp_.path() + "/elsewhere");
+    fs::remove(tmp_.path() + "/go");
   }
 }
 

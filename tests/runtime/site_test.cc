@@ -32,6 +32,7 @@ TEST(Site, WithoutArgumentsLeavesAllAsItWasInstalled) {
   EXPECT_EQ(line->bin, nullptr);
   EXPECT_EQ(line->libdir, nullptr);
   EXPECT_EQ(line->epilog, 1);
+  EXPECT_EQ(line->epilog_drain_ns, 0);
   EXPECT_EQ(line->off_file, nullptr);
   EXPECT_EQ(line->defaults[CAIRN_SETTING_checkpoint], nullptr);
 }
@@ -54,6 +55,12 @@ TEST(Site, ReadsEveryArgument) {
   EXPECT_STREQ(line->defaults[CAIRN_SETTING_keep], "last=4");
   EXPECT_STREQ(line->defaults[CAIRN_SETTING_checkpoint], "");
   EXPECT_STREQ(line->defaults[CAIRN_SETTING_max_lives], "7");
+}
+
+TEST(Site, DrainsInTheEpilogOnlyWhereItIsAskedToAndThereIsAnEpilog) {
+  EXPECT_EQ(Line({"epilog_drain=90s"})->epilog_drain_ns, 90'000'000'000);
+  EXPECT_EQ(Line({"epilog_drain=90s", "epilog=on"})->epilog_drain_ns, 90'000'000'000);
+  EXPECT_EQ(Line({"epilog_drain=90s", "epilog=off"})->epilog_drain_ns, 0);
 }
 
 TEST(Site, LetsThePartitionsArgumentsStandAboveThoseOfAll) {
@@ -110,6 +117,10 @@ TEST(Site, NamesAFaultyArgument) {
                                "dirs=/a:gs://lab",
                                "off_file=off",
                                "epilog=yes",
+                               "epilog_drain=0s",
+                               "epilog_drain=2h",
+                               "epilog_drain=on",
+                               "partition:a:epilog_drain=60s",
                                "epilog",
                                "ports=5000",
                                "ports=0-9",

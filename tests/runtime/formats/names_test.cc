@@ -25,6 +25,7 @@ TEST(Names, AreParsedBack) {
   const Attempt attempt{1200, 7, "1f00c2d9"};
   EXPECT_EQ(ParseEpochFile("EPOCH-00000007"), 7u);
   EXPECT_EQ(ParseEpochFile("EPOCH-4294967295"), 4294967295u);
+  EXPECT_EQ(ParseLeftFolder("left-00000007"), 7u);
   EXPECT_EQ(ParseAttempt("step-000000001200.e7.1f00c2d9"), attempt);
   EXPECT_EQ(ParseAttempt("step-9223372036854775807.e1.1f00c2d9")->step, INT64_MAX);
   EXPECT_EQ(ParseDead("dead-step-000000001200.e7.1f00c2d9"), attempt);
