@@ -85,9 +85,9 @@ TEST(Saver, TellsTheLeaderNothingOfTheLayout) {
       const std::string folder = rank.dir / std::to_string(save);
       ASSERT_TRUE(MakeDirectories(folder).ok());
       Stage(*saver, save);
-      const auto record = saver->Drain(folder);
+      const auto record = Drain(*saver, save, folder);
       ASSERT_TRUE(record.ok()) << record.status().message();
-      End(*saver, save);
+      saver->Settle(save, Saver::Worth::kDurable);
       const size_t bytes = EncodeSessionMessage(*record).size();
       if (few_arrays_bytes == 0) few_arrays_bytes = bytes;
       EXPECT_LT(bytes, few_arrays_bytes + 30);  // numbers may have more digits
