@@ -23,7 +23,7 @@
 #include "runtime/io/random.h"
 #include "runtime/io/thread.h"
 #include "runtime/session/assembly.h"
-#include "runtime/session/destination.h"
+#include "runtime/session/durable_place.h"
 #include "runtime/session/local_snapshot.h"
 #include "runtime/session/partner.h"
 #include "runtime/session/rescue.h"
@@ -31,7 +31,7 @@
 #include "runtime/version.h"
 
 // The nodes of a dead life cannot talk to each other: there is no process left that knows the others. They meet in the run's directory. What each
-// needs lies beside its images since the life began or since they were staged: the layout, the directory (destination.h), and in each slot's record the
+// needs lies beside its images since the life began or since they were staged: the layout, the directory (durable_place.h), and in each slot's record the
 // run, the label, blobs, metrics and outputs.
 //
 //   1. A node lists its own slots of dead ranks (leftovers.h), without copies of other nodes': these may be older or newer than what their owners
@@ -100,7 +100,7 @@ class Pulse {
 class Drainer {
  public:
   Drainer(const LeftDrainOptions& options, const Leftovers& leftovers, Clock::time_point end,
-          Destination destination, std::vector<LeftSlot> slots)
+          DurablePlace destination, std::vector<LeftSlot> slots)
       : options_(options),
         leftovers_(leftovers),
         end_(end),
@@ -350,24 +350,24 @@ class Drainer {
   const LeftDrainOptions& options_;
   const Leftovers& leftovers_;
   const Clock::time_point end_;
-  const Destination destination_;
+  const DurablePlace destination_;
   std::vector<LeftSlot> slots_;  // of one life, this node's own
   const uint32_t epoch_;
   std::optional<RunDirectory> dir_;
 };
 
 // The slots of the ranks that ran on this node, by where they were to become durable and epoch. Only some folders have the destination.
-using Left = std::map<std::pair<std::string, uint64_t>, std::pair<Destination, std::vector<LeftSlot>>>;
+using Left = std::map<std::pair<std::string, uint64_t>, std::pair<DurablePlace, std::vector<LeftSlot>>>;
 
 Left LeftHere(const Leftovers& leftovers) {
   const std::vector<LeftSlot> slots = leftovers.List();
-  std::map<std::pair<std::string, uint64_t>, Destination> of_life;  // by run and epoch
+  std::map<std::pair<std::string, uint64_t>, DurablePlace> of_life;  // by run and epoch
   for (const LeftSlot& slot : slots) {
     const std::pair life(slot.run_id, slot.id.epoch);
     if (of_life.contains(life)) continue;
     const auto text = leftovers.ReadDestination(slot.folder);
     if (!text.ok()) continue;
-    auto destination = DecodeDestination(*text);
+    auto destination = DecodeDurablePlace(*text);
     if (destination.ok()) of_life.emplace(life, *std::move(destination));
   }
   Left left;

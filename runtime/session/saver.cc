@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "planner/save_plan.h"
-#include "runtime/session/destination.h"
+#include "runtime/session/durable_place.h"
 #include "runtime/staging/memory_room.h"
 #include "runtime/staging/memory_slot.h"
 
@@ -104,7 +104,7 @@ Result<std::unique_ptr<Saver>> Saver::Make(const Options& options, const State& 
     CAIRN_RETURN_IF_ERROR(staging.tier.Write(kLayoutFile, EncodeLayoutFile(EncodeState(state))));
     CAIRN_ASSIGN_OR_RETURN(
         const std::string destination,
-        EncodeDestination({options.run_directory, options.mode, CurrentUmask(), options.settings}));
+        EncodeDurablePlace({options.run_directory, options.mode, CurrentUmask(), options.settings}));
     CAIRN_RETURN_IF_ERROR(staging.tier.Write(kDestinationFile, destination));
   }
   Options own = options;

@@ -67,7 +67,7 @@ Result<RecordContent> DecodeSlotRecord(std::string_view bytes);
 inline constexpr char kLayoutFile[] = "layout";
 std::string EncodeLayoutFile(std::string_view state);
 Result<std::string> DecodeLayoutFile(std::string_view bytes);
-// Beside it: where the images of the folder's life would have become durable (session/destination.h).
+// Beside it: where the images of the folder's life would have become durable (session/durable_place.h).
 inline constexpr char kDestinationFile[] = "destination";
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-#include "runtime/session/destination.h"
+#include "runtime/session/durable_place.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -24,17 +24,17 @@ uint32_t CurrentUmask() {
   return 077;
 }
 
-Result<std::string> EncodeDestination(const Destination& destination) {
+Result<std::string> EncodeDurablePlace(const DurablePlace& destination) {
   Json members = {{"dir", destination.dir}, {"umask", destination.umask}};
   if (destination.mode) members["mode"] = *destination.mode;
   members["settings"] = destination.settings;
   return SealJson(kKind, members);
 }
 
-Result<Destination> DecodeDestination(std::string_view text) {
+Result<DurablePlace> DecodeDurablePlace(std::string_view text) {
   CAIRN_ASSIGN_OR_RETURN(const Json members, UnsealJson(kKind, text));
   JsonFields fields(members, kKind);
-  Destination destination;
+  DurablePlace destination;
   destination.dir = fields.String("dir");
   destination.umask = static_cast<uint32_t>(fields.Unsigned("umask", 0777));
   if (members.contains("mode")) destination.mode = static_cast<uint32_t>(fields.Unsigned("mode", 07777));
