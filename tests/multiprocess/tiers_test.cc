@@ -133,10 +133,11 @@ class Tiers : public ::testing::Test {
 
   // `cairn drain` on the nodes, all at once: what each said, and its exit code.
   std::vector<std::pair<int, std::string>> Drain(const std::vector<std::string>& nodes,
-                                                 const std::string& within = "20s") const {
+                                                 const std::string& within = "20s",
+                                                 const std::string& launcher = "") const {
     std::vector<std::pair<FILE*, std::string>> running;
     for (const std::string& node : nodes) {
-      const std::string command = std::string("exec env -i " CAIRN_COMMAND " drain --job 100 --node ") +
+      const std::string command = "exec env -i " + launcher + " " CAIRN_COMMAND " drain --job 100 --node " +
                                   node + " --local " + local_ + " --within " + within + " 2>&1";
       running.emplace_back(popen(command.c_str(), "r"), "");
     }
@@ -396,6 +397,23 @@ TEST_F(Tiers, NodesThatDrainMoreThanOnceMakeOneCheckpoint) {
   EXPECT_EQ(Committed(dir_)[0].manifest.time, drained.manifest.time);
   RemoveImages();
   Resume(4, true, "resumed at step ");
+}
+
+// Both nodes' drains are killed after ever longer, so at many of their steps, until they have come to their end.
+TEST_F(Tiers, DrainsThatAreKilledAtAnyTimeLeaveWhatTheNextOnesComplete) {
+  LoseASave();
+  int killed = 0;
+  for (int ms = 2; Committed(dir_).size() == 1; ms += 3) {
+    ASSERT_LT(ms, 60000);
+    const std::string launcher = "timeout --signal=KILL " + std::to_string(ms * 1e-3);
+    for (const auto& [code, said] : Drain({"node0", "node1"}, "20s", launcher)) killed += code == 0 ? 0 : 1;
+    ASSERT_LE(Committed(dir_).size(), 2u);
+  }
+  EXPECT_GT(killed, 4);
+  RemoveImages();
+  const Checkpoint drained = Committed(dir_)[0];
+  EXPECT_EQ(drained.manifest.trigger, "epilog");
+  Resume(4, true, "resumed at step " + std::to_string(drained.id.step));
 }
 
 TEST_F(Tiers, ANodeThatDrainsAloneGivesUpInTimeAndTheNewestCheckpointStands) {
