@@ -20,11 +20,14 @@ TEST(Saver, TellsHowLongTheDrainWouldHaveTakenInAHurry) {
     const auto saver = rank.MakeSaver(kOneBytePerSecond);
     Stage(*saver, 1);
     Result<MemberRecord> record = Status(Code::kInternal, "");
-    std::thread worker([&] { record = Drain(*saver, 1, rank.dir.path()); });
+    Saver::Save* const save = saver->EnterDrain(1);
+    ASSERT_NE(save, nullptr);
+    std::thread worker([&] { record = saver->Drain(*save, rank.dir.path()); });
     while (saver->seen()->written == 0) std::this_thread::yield();
     EXPECT_GT(saver->seen()->bytes_per_second, 0);
     saver->Hurry();
     worker.join();
+    saver->DrainEnded(*save);
     ASSERT_TRUE(record.ok()) << record.status().message();
     EXPECT_EQ(record->hurried_stall_ns, record->stall_ns);
     EXPECT_GT(record->hurried_drain_ns, 0);
