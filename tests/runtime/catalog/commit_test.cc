@@ -41,6 +41,19 @@ TEST_P(Commits, LeavesOnlyTheFilesOfTheDesign) {
                           "shard-00001-model-00001-of-00001.safetensors", "shard-00001.sums"));
 }
 
+// The one before was killed when it had written index and blobs.
+TEST_P(Commits, SeveralCommittersMakeOneCheckpointWhereverTheOthersAre) {
+  const Attempt attempt = run.Write(run.Claim(), 1200);
+  for (const char* name : {"/index.bin", "/blobs.cbor"})
+    ASSERT_TRUE(PublishFile(attempt.path + name, "of a committer that was killed").ok());
+  const auto first = run.Commit(attempt, "", "epilog", Committers::kSeveral);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  EXPECT_EQ(run.Commit(attempt, "", "request", Committers::kSeveral).status().code(), Code::kExists);
+  const auto loaded = LoadCheckpoint(run.dir(), attempt.name.ToString());
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  EXPECT_EQ(loaded->manifest, *first);
+}
+
 // A kill after each step of the protocol: up to the manifest's rename the older checkpoint counts, from then on the new one.
 TEST(Commit, KilledAfterAnyStepLeavesTheOldOrTheNewCheckpoint) {
   for (const std::string last :

@@ -68,11 +68,12 @@ class TestRun {
   }
 
   Result<Manifest> Commit(const Attempt& attempt, const std::string& parent = "",
-                          const std::string& trigger = "request") {
+                          const std::string& trigger = "request", Committers committers = Committers::kOne) {
     Manifest manifest;
     manifest.parent = parent;
     manifest.trigger = trigger;
-    return cairn::Commit(dir_, attempt, index_, {{{"rng", BlobPolicy::kReseed, {"seed"}}}}, manifest);
+    return cairn::Commit(dir_, attempt, index_, {{{"rng", BlobPolicy::kReseed, {"seed"}}}}, manifest,
+                         committers);
   }
 
   // Writes and commits; the checkpoint's name.

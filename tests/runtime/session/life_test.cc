@@ -60,6 +60,35 @@ TEST(Life, BeginsAgainWhenAnotherOneWasFasterAndHasLeft) {
 }
 
 // A life that could not claim at its start has files of its own there when it does.
+TEST(Life, WaitsForNodesThatDrainWhatTheLifeBeforeLeftAndThenClaims) {
+  const TempDir tmp;
+  LifeOptions options;
+  options.dir = tmp.path() + "/run";
+  options.ask_slurm = [](const Identity&) { return HolderInSlurm::kGone; };
+  options.say = [](const std::string& line) { ADD_FAILURE() << line; };
+  auto before = Life::Begin(options);
+  ASSERT_TRUE(before.ok()) << before.status().message();
+  const RunDirectory& dir = (*before)->directory();
+  ASSERT_TRUE((*before)->End().ok());
+  const std::string left = dir.PathOf(names::LeftFolder(1)), next = dir.PathOf(names::EpochFile(2));
+  std::filesystem::create_directory(left);
+  auto beat = BeatFile::Create(left + "/1.n1" + std::string(names::kAliveSuffix));
+  ASSERT_TRUE(beat.ok());
+
+  int said = 0;
+  options.say = [&](const std::string& line) {
+    EXPECT_NE(line.find("waiting until that has ended"), std::string::npos) << line;
+    EXPECT_FALSE(std::filesystem::exists(next));
+    ++said;
+    EXPECT_TRUE(beat->Leave().ok());
+  };
+  const auto life = Life::Begin(options);
+  ASSERT_TRUE(life.ok()) << life.status().message();
+  EXPECT_EQ(said, 1);
+  EXPECT_EQ((*life)->epoch(), 2u);
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
 TEST(Life, KeepsWhatItsOwnRanksWroteBeforeItHadAnEpoch) {
   const TempDir tmp;
   LifeOptions options;
