@@ -4,7 +4,7 @@
     contrib/check_docs.py [ROOT]
 
 Prints each fault as FILE:LINE: REASON and exits 1 if there is one. Checked are: relative links and their anchors, options (--checkpoint…),
-variables and constants (CAIRN_…), subcommands (`cairn …`), C samples, and docs/reference/cairn.h.md.
+variables and constants (CAIRN_…), subcommands (`cairn …`), C samples, docs/reference/cairn.h.md, and that each function of cairn.h has a comment.
 """
 import pathlib
 import re
@@ -15,6 +15,7 @@ FENCE = re.compile(r"^ *```(.*)$")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 OPTION = re.compile(r"--checkpoint(?:-[a-z]+)*")
 CONSTANT = re.compile(r"\b(?:SLURM_)?CAIRN_[A-Z0-9]+(?:_[A-Z0-9]+)*\b(?![_<…*])")
+FUNCTION = re.compile(r"^CAIRN_API [^(;]*\b(cairn_\w+)\(", re.MULTILINE)
 SUBCOMMAND = re.compile(r"`cairn ([a-z]+)")
 SOURCES = ("contrib", "hooks", "planner", "plugin", "runtime", "tests")
 
@@ -64,8 +65,17 @@ def quotes(block, program):
     return True
 
 
+def undocumented(header):
+    """(line, name) of the header's functions above which no comment stands, or that stand in no paragraph with one."""
+    text = header.read_text()
+    for paragraph in re.finditer(r"\S(?:.|\n(?!\n))*", text):
+        if not paragraph[0].startswith("/*"):
+            for function in FUNCTION.finditer(paragraph[0]):
+                yield text.count("\n", 0, paragraph.start() + function.start()) + 1, function[1]
+
+
 def check(root):
-    """(page, line, reason) of each fault."""
+    """(page or header, line, reason) of each fault."""
     options = {"--" + name for name in re.findall(r'^CAIRN_SETTING\(\w+, "([^"]+)"', (root / "runtime/settings.def").read_text(),
                                                   re.MULTILINE)}
     constants = known_constants(root)
@@ -101,6 +111,9 @@ def check(root):
                     yield page, number, f"{link} is not there"
                 elif anchor and anchor not in anchors(there):
                     yield page, number, f"{link}: no such heading"
+    header = root / "runtime/include/cairn/cairn.h"
+    for number, name in undocumented(header):
+        yield header, number, f"{name} has no comment"
     made = subprocess.run([sys.executable, root / "contrib/abi_reference.py", root], capture_output=True, text=True, check=True).stdout
     if (root / "docs/reference/cairn.h.md").read_text() != made:
         yield root / "docs/reference/cairn.h.md", 1, "out of date: contrib/abi_reference.py > docs/reference/cairn.h.md"

@@ -17,11 +17,11 @@ FILES = {
 }
 
 
-def check(readme):
-    """What the script prints for a tree with this README."""
+def check(readme, files=None):
+    """What the script prints for a tree with this README, and other files than FILES where `files` has some."""
     with tempfile.TemporaryDirectory() as tree:
         root = pathlib.Path(tree)
-        for name, text in {**FILES, "README.md": readme}.items():
+        for name, text in {**FILES, **(files or {}), "README.md": readme}.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
         for script in ("check_docs.py", "abi_reference.py"):
@@ -59,6 +59,11 @@ class CheckDocs(unittest.TestCase):
             said = check(text)
             self.assertRegex(said, r"^README.md:[25]: ", text)
             self.assertIn(reason, said, text)
+
+    def test_names_the_function_that_no_comment_describes(self):
+        header = "runtime/include/cairn/cairn.h"
+        text = FILES[header] + "CAIRN_API int cairn_undo(void);\n\nCAIRN_API const char* cairn_sing(\n    int loud);\n"
+        self.assertEqual(check("", {header: text}), f"{header}:6: cairn_sing has no comment\n")
 
 
 if __name__ == "__main__":

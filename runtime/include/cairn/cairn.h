@@ -478,6 +478,7 @@ typedef struct cairn_checkpoint_info {
   int array_count;
 } cairn_checkpoint_info;
 
+/* Fills *info, which stays the caller's. CAIRN_E_INVALID: checkpoint or info is NULL, or struct_size is none. */
 CAIRN_API int cairn_checkpoint_describe(const cairn_checkpoint* checkpoint, cairn_checkpoint_info* info);
 
 /* The index-th array, 0 … info.array_count - 1. */
