@@ -63,7 +63,7 @@ class CheckDocs(unittest.TestCase):
     def test_names_the_function_that_no_comment_describes(self):
         header = "runtime/include/cairn/cairn.h"
         text = FILES[header] + "CAIRN_API int cairn_undo(void);\n\nCAIRN_API const char* cairn_sing(\n    int loud);\n"
-        self.assertEqual(check("", {header: text}), f"{header}:6: cairn_sing has no comment\n")
+        self.assertEqual(check("", {header: text}), f"{header}:7: cairn_sing has no comment\n")
 
 
 if __name__ == "__main__":
