@@ -98,6 +98,32 @@ SCRIPT
   [[ ! -e $T/host/host.env ]]
 }
 
+# calls_of_task NAME: the system calls that a task on n1 makes from its birth until it becomes its program, in $BATS_TEST_TMPDIR/NAME; but for those
+# of the allocator, which go by the lengths of strings.
+calls_of_task() {
+  local traces=$BATS_TEST_TMPDIR/$1.traces slurmd
+  slurmd=$(cat "$CAIRN_DEVCLUSTER/run/slurmd-n1.pid")
+  mkdir "$traces"
+  as_root strace --follow-forks --output-separately --attach="$slurmd" --output="$traces/of" 2>"$traces/said" 3>&- &
+  wait_for 60 grep -q attached "$traces/said"
+  as_user srun --nodelist=n1 /bin/true
+  wait_for 60 cluster_is_idle
+  as_root kill "$(grep -oP '^TracerPid:\s*\K\d+' "/proc/$slurmd/status")"
+  wait $! || true  # the signal's status
+  sed '/^execve("\/bin\/true"/q' "$(grep -l '^execve("/bin/true"' "$traces"/of.*)" | grep -oP '^\w+(?=\()' | grep -vxE 'brk|futex|madvise|mmap|mprotect|munmap' \
+    >"$BATS_TEST_TMPDIR/$1"
+}
+
+@test "8: without --checkpoint a task takes no other way to its program than without the plugin, call by call" {
+  as_root strace --output=/dev/null true || skip "processes must not be traced here"
+  no_plugin
+  calls_of_task without
+  plugin
+  calls_of_task with
+  [[ $(tail -n 1 "$BATS_TEST_TMPDIR/without") == execve && $(wc -l <"$BATS_TEST_TMPDIR/without") -ge 20 ]]
+  diff "$BATS_TEST_TMPDIR/without" "$BATS_TEST_TMPDIR/with" >&2
+}
+
 @test "a protected task finds the token, the library and its node, also with --export=NONE" {
   plugin
   for export in ALL NONE; do
