@@ -11,13 +11,13 @@ commands_of() {
        sub(/^<!-- test: /, "") { sub(/ -->$/, ""); print }' "$1"
 }
 
-# run_page FILE: with an installed Cairn, as the page assumes.
+# run_page FILE: with an installed Cairn, as the page assumes. What it waits for in vain ends it, and is the last command that it shows.
 run_page() {
   local commands
   commands=$(commands_of "$1")
   [[ -n $commands ]]
   as_user tee commands >/dev/null <<<"set -euxo pipefail"$'\n'"$commands"
-  as_user env CAIRN="$CAIRN_PREFIX" PKG_CONFIG_PATH="$CAIRN_PREFIX/lib/pkgconfig" XDG_STATE_HOME="$T/state" bash commands
+  as_user timeout "${CAIRN_TEST_PAGE_BOUND:-600}" env CAIRN="$CAIRN_PREFIX" PKG_CONFIG_PATH="$CAIRN_PREFIX/lib/pkgconfig" XDG_STATE_HOME="$T/state" bash commands
 }
 
 @test "the README's program compiles, and its job is protected" {
