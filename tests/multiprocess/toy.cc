@@ -77,12 +77,21 @@ void AwaitFile(const std::string& path) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
-bool HoldsAttempt(const std::string& dir) {
+bool HoldsFile(const std::filesystem::path& dir, const char* prefix) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(dir, error)) {
+    if (entry.path().filename().string().starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+// A save is under way in the run's directory, and has come as far as to its first file of arrays if `with_files`.
+bool HoldsAttempt(const std::string& dir, bool with_files) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(dir, error)) {
     const auto& path = entry.path();
     if (path.filename().string().starts_with("step-") &&
-        !std::filesystem::exists(path / "manifest.json", error))
+        !std::filesystem::exists(path / "manifest.json", error) && (!with_files || HoldsFile(path, "shard-")))
       return true;
   }
   return false;
@@ -347,11 +356,11 @@ int main(int argc, char** argv) {
     }
     if (std::find(o.wait_at.begin(), o.wait_at.end(), done) != o.wait_at.end())
       std::printf("waited %d\n", cairn_wait(session, 20000));
-    if (HoldsAttempt(o.exit_while_saving)) {
+    if (HoldsAttempt(o.exit_while_saving, false)) {
       std::printf("leaving %lld\n", static_cast<long long>(done));
       std::exit(0);
     }
-    if (HoldsAttempt(o.abort_while_saving)) {
+    if (HoldsAttempt(o.abort_while_saving, true)) {
       std::printf("leaving %lld\n", static_cast<long long>(done));
       _exit(0);
     }
