@@ -14,7 +14,7 @@ from transformers.trainer_callback import ExportableState
 
 from cairn.errors import Invalid, Mismatch
 from cairn.torch import trainers
-from cairn.torch.run import random_state, set_random_state
+from cairn.torch.generators import random_state, set_random_state
 
 _PROGRESS = ("global_step", "epoch", "num_input_tokens_seen", "total_flos", "best_metric", "best_global_step", "best_model_checkpoint")
 _DUE = ("should_evaluate", "should_save", "should_training_stop")

@@ -1,33 +1,31 @@
 """Run: a training loop that is saved and resumed. `attach` makes one."""
 import contextlib
 import dataclasses
-import hashlib
 import os
-import random
 import sys
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Set, Union
 
 import torch
 from torch import nn
 
-from cairn.errors import Invalid, PeerGone
-from cairn.memory import Piece
+from cairn.errors import Invalid
 from cairn.session import Blob, Policy, Report, Session
 from cairn.torch import codec, rehearsal
 from cairn.torch.boundary import after_steps_of, expect
 from cairn.torch.changes import compared, inside, item_renames, nothing_saved, optimizer_renames, renamed
+from cairn.torch.generators import random_state, set_random_state
+from cairn.torch.item import Item, say_shadows
 from cairn.torch.meeting import meet
-from cairn.torch.model import Part, parts_of
+from cairn.torch.model import parts_of
 from cairn.torch.optimizer import State, stepping
-from cairn.torch.placement import DTYPES
-from cairn.torch.sampler import ElasticSampler
+from cairn.torch.place import Place
+from cairn.torch.ranks import differs_from_rank_0, rank_and_size
 
 VALUES = "torch.values"
 _LOCAL = "torch.generators"  # and the loader's own place
 _MAX_VALUES = 1 << 20
 _MAX_LOCAL = 1 << 16
 _attached: Dict[str, "Run"] = {}
-_compared = 0  # number of comparisons with rank 0: the same on all ranks
 _ended: Set[str] = set()  # names of protected runs that this process has finalized
 
 
@@ -97,9 +95,7 @@ class Run:
         self._session = Session(name, *rank_and_size())
         self._rank = rank_and_size()[0]
         self._say_if_nobody_asked()
-        self._sampler = _elastic(loader)
-        self._given = loader
-        self._loader = loader if self._sampler is None and hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict") else None
+        self._place = Place(loader, self.step)
         self._plain = {**schedulers, **({"scaler": scaler} if scaler is not None else {}), **extra}
         for key, one in self._plain.items():
             if not hasattr(one, "state_dict") or not hasattr(one, "load_state_dict"):
@@ -110,23 +106,19 @@ class Run:
             parts += [dataclasses.replace(part, name=f"{key}.{part.name}") for part in own]
             by_parameter.update({one: [(inside(key) + part, *rest) for part, *rest in of_one] for one, of_one in names.items()})
         self._optimizers = [State(key, optimizer, by_parameter) for key, optimizer in optimizers.items()]
-        self._apart = self.protected and _differs_from_rank_0({state.name: [group["of"] for group in state.values()["groups"]] for state in self._optimizers})
+        self._apart = self.protected and differs_from_rank_0({state.name: [group["of"] for group in state.values()["groups"]] for state in self._optimizers})
         for state in self._optimizers:
             parts += state.parts()
         fenced = self._fence_before_steps()
-        self._items = [_Item(self._session, part, id(part.holder) in fenced) for part in parts]
-        _say_shadows(self._items, self._rank in (None, 0))
+        self._items = [Item(self._session, part, id(part.holder) in fenced) for part in parts]
+        say_shadows(self._items, self._rank in (None, 0))
         self._devices = sorted({item.device for item in self._items if item.device is not None})
         self._values = self._session.add_blob(VALUES, _MAX_VALUES, Policy.MERGE)
         self._local = self._session.add_blob(_LOCAL, _MAX_LOCAL, Policy.RESEED)
         self._described = self._session.add_blob(rehearsal.VALUES, _MAX_VALUES, Policy.MERGE) if rehearsal.is_one() else None
-        self._epoch = self._batch = self._skip = 0
-        self._replicas = 1  # ranks over which the batches that are counted are split
-        self._in_body = self._counted = False
         self._copying = False  # items hold what may still be copied
         self._encoded = False  # in a quiet stretch: at its beginning
         self._replayed = False  # a step of an optimizer is part of a CUDA graph, whose replay calls no hook
-        self._piece, self._pieces, self._end = 0, 1, 0  # of the step under way, and the place after it
         self._random: Optional[Dict[str, Any]] = None  # as it was saved
         for path in outputs if self._rank in (None, 0) else ():
             self._session.add_output(path)
@@ -163,22 +155,18 @@ class Run:
     @property
     def accumulation_steps(self) -> int:
         """Batches that the step under way takes on each rank: divide each loss by it. 1 without an `ElasticSampler`."""
-        return self._pieces
+        return self._place.pieces
 
     @property
     def accumulating(self) -> bool:
         """Whether the step under way takes another batch after this one: the optimizer has to wait."""
-        return self._piece + 1 < self._pieces
+        return self._place.accumulating
 
     # ---- the loop ----
 
     def step(self) -> None:
         """The end of an iteration: a boundary. Not needed in a loop over `batches`."""
-        if self._in_body and not self._counted and not self.accumulating:
-            self._batch += 1
-            self._counted = True
-            if self._sampler is not None:
-                self._sampler.consumed = self._end
+        self._place.count()
         self.steps_done += 1
         self._say_streams()
         self._session.step(self.steps_done)
@@ -186,11 +174,7 @@ class Run:
 
     def epochs(self, count: int) -> Iterator[int]:
         """Epochs that are left of `count`, by number."""
-        while self._epoch < count:
-            epoch = self._epoch
-            yield epoch
-            if self._epoch == epoch:  # the body has left `batches`, or did not go through it
-                self._end_epoch()
+        return self._place.epochs(count)
 
     def batches(self, loader: Optional[Iterable] = None) -> Iterator[Any]:
         """The loader's batches, from where the run stands; asking for the next one is the boundary of the iteration before. Of the training data alone:
@@ -200,46 +184,7 @@ class Run:
         the loader's sampler splits the data over them (DistributedSampler); the order is the same only if it is seeded, as that one's is.
         The loader of `attach` with an `ElasticSampler` goes on at the exact sample; between the batches of one step (`accumulating`) is no boundary.
         """
-        loader = self._given if loader is None else loader
-        if loader is None:
-            raise Invalid("batches: give a loader, here or to attach")
-        if self._sampler is not None and _elastic(loader) is self._sampler:
-            yield from self._elastic_batches(loader)
-            return
-        sampler = getattr(getattr(loader, "batch_sampler", None), "sampler", None) or getattr(loader, "sampler", None)
-        if hasattr(sampler, "set_epoch"):
-            sampler.set_epoch(self._epoch)
-        skip, self._skip = self._skip, 0
-        replicas = getattr(sampler, "num_replicas", 1)
-        self._batch, self._replicas = skip * self._replicas // replicas, replicas
-        skip = 0 if loader is self._loader else self._batch
-        for i, batch in enumerate(loader):
-            if i < skip:
-                continue
-            yield from self._offer(batch)
-        self._end_epoch()
-
-    def _elastic_batches(self, loader: Iterable) -> Iterator[Any]:
-        self._sampler.set_epoch(self._epoch)
-        for (self._piece, self._pieces, self._end), batch in zip(self._sampler.schedule(), loader):
-            yield from self._offer(batch)
-        self._end_epoch()
-
-    def _end_epoch(self) -> None:
-        self._epoch += 1
-        self._batch = self._skip = 0
-        self._piece, self._pieces = 0, 1
-        if self._sampler is not None:
-            self._sampler.consumed = 0
-
-    def _offer(self, batch: Any) -> Iterator[Any]:
-        self._in_body, self._counted = True, False
-        try:
-            yield batch
-            if not self._counted and not self.accumulating:
-                self.step()
-        finally:
-            self._in_body = False
+        return self._place.batches(loader)
 
     def reset_generators(self) -> None:
         """Sets the random generators as they were restored, once more: for a loop that has used them on its way to where the run stands."""
@@ -361,8 +306,7 @@ class Run:
         values: Dict[str, Any] = {"optimizers": optimizers}
         if self._rank in (None, 0):
             values["plain"] = {key: one.state_dict() for key, one in self._plain.items()}
-            values["place"] = (self._epoch, self._batch, self._replicas)
-            values["sampler"] = None if self._sampler is None else self._sampler.state_dict()
+            values |= self._place.values()
         elif not self._apart:
             for one in optimizers.values():
                 one["groups"] = []
@@ -370,10 +314,7 @@ class Run:
              "hyperparameters and the state_dict() of schedulers, scaler and extra must fit; what is larger belongs into a model")
         if self._described is not None:
             self._described.value = rehearsal.described(values, _MAX_VALUES)
-        local = {"random": random_state()}
-        if self._loader is not None:
-            local["loader"] = self._loader.state_dict()
-        _put(self._local, codec.encode(local, "the state of generators and loader"),
+        _put(self._local, codec.encode({"random": random_state(), **self._place.own()}, "the state of generators and loader"),
              "generators and the loader's state_dict() must fit; leave loader= out, or give an ElasticSampler")
 
     def _take_back(self) -> None:
@@ -404,32 +345,26 @@ class Run:
         for key, one in self._plain.items():
             if key in first["plain"]:
                 one.load_state_dict(first["plain"][key])
-        self._epoch, self._batch, self._replicas = first["place"]
-        self._skip = self._batch
-        if self._sampler is not None and first["sampler"] is not None:
-            self._sampler.load_state_dict(first["sampler"])
+        self._place.take_back(first)
         self._say_what_changed(first["sampler"])
+        own = None
         if _LOCAL in self.report.loaded:  # as many ranks as then
-            local = codec.decode(self._local.value)
-            self._random = local["random"]
+            own = codec.decode(self._local.value)
+            self._random = own["random"]
             self.reset_generators()
-            if self._loader is not None and "loader" in local:
-                self._loader.load_state_dict(local["loader"])
-        elif self._loader is not None:
-            self._batch = self._skip = 0
-            if self._rank in (None, 0):
-                print(f"cairn: the loader's own place is that of another number of ranks ({self.report.world_size_saved}): epoch {self._epoch} begins anew, and "
-                      "samples are used again (an ElasticSampler would go on at the next sample)", file=sys.stderr, flush=True)
+        if not self._place.take_back_own(own) and self._rank in (None, 0):
+            print(f"cairn: the loader's own place is that of another number of ranks ({self.report.world_size_saved}): epoch {self._place.epoch} begins anew, and "
+                  "samples are used again (an ElasticSampler would go on at the next sample)", file=sys.stderr, flush=True)
 
     def _say_what_changed(self, sampler: Optional[Dict[str, Any]]) -> None:
         """On another number of ranks one line: what it means for the global batch."""
         before, now = self.report.world_size_saved, rank_and_size()[1] or 1
         if before in (0, now) or self._rank not in (None, 0):
             return
-        if self._sampler is None or sampler is None:
+        if self._place.sampler is None or sampler is None:
             batch = f"batches of one rank are as before, all of them together {now / before:g} times as large"
         else:
-            batch = f"global batch {self._sampler.global_batch} instead of {sampler['global_batch']}, accumulation steps {self._sampler.accumulation_steps}"
+            batch = f"global batch {self._place.sampler.global_batch} instead of {sampler['global_batch']}, accumulation steps {self._place.sampler.accumulation_steps}"
         rates = sorted({float(group["lr"]) for state in self._optimizers for group in state.outer.param_groups if "lr" in group})
         print(f"cairn: {now} rank{'s' if now > 1 else ''} instead of {before}; {batch}; learning rate {', '.join(f'{rate:g}' for rate in rates) or 'none'}", file=sys.stderr,
               flush=True)
@@ -440,107 +375,3 @@ def _put(blob: Blob, data: bytes, cure: str) -> None:
         blob.value = data
     except Invalid as error:
         raise Invalid(f"{error}: {cure}") from None
-
-
-def _elastic(loader: Any) -> Optional[ElasticSampler]:
-    sampler = getattr(loader, "batch_sampler", None)
-    return sampler if isinstance(sampler, ElasticSampler) else None
-
-
-class _Item:
-    """A part, registered. A copy in pinned memory stands for it where its device's memory cannot be reached.
-
-    device  the number of its CUDA device, whose memory is registered; None: it is not
-    copied  what may still be copied from: the program may let go of it before the fence
-    """
-
-    def __init__(self, session: Session, part: Part, fence: bool):
-        local = part.local()
-        self.part = part
-        self.shadow: Optional[torch.Tensor] = None
-        self.why_shadow = ""
-        self.device: Optional[int] = None
-        self.copied: Optional[torch.Tensor] = None
-        if local.device.type == "cuda":
-            try:
-                self._add(session, fence)
-                self.device = local.device.index
-                return
-            except PeerGone as error:
-                self.why_shadow = str(error)
-        if local.device.type != "cpu":
-            self.shadow = torch.empty_like(local, device="cpu", pin_memory=True)
-        self._add(session, fence)
-
-    def _add(self, session: Session, fence: bool) -> None:
-        local = self.part.local()
-        self.pieces = self._pieces()
-        self.base = local.data_ptr()
-        self.number = session.add_array(self.part.name, DTYPES[self.part.dtype], self.part.placement.shape, self.pieces, optional=True,
-                                        cuda=self.shadow is None and local.device.type == "cuda", fence=fence)
-
-    def _pieces(self) -> List[Piece]:
-        return self.part.placement.pieces(self.part.local() if self.shadow is None else self.shadow)
-
-    def refresh(self, session: Session) -> None:
-        if not self.pieces:
-            return
-        local = self.part.local()
-        if self.shadow is not None:
-            self.shadow.copy_(local, non_blocking=True)
-            return
-        if self.device is not None:
-            self.copied = local
-        if local.data_ptr() == self.base:
-            return
-        for i, piece in enumerate(self._pieces()):
-            session.update(self.number, i, piece.data)
-        self.base = local.data_ptr()
-
-    def fill(self) -> None:
-        if self.shadow is not None:
-            self.part.local().copy_(self.shadow)
-
-
-def _say_shadows(items: List[_Item], speaks: bool) -> None:
-    why = next((item.why_shadow for item in items if item.why_shadow), "")
-    if why and speaks:
-        print(f"cairn: tensors of the GPU are copied to host memory while the program waits: {why}", file=sys.stderr, flush=True)
-
-
-def rank_and_size() -> Tuple[Optional[int], Optional[int]]:
-    """As torch.distributed knows them; None where it is not in use, and Slurm's count."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    return None, None
-
-
-def _differs_from_rank_0(what: Any) -> bool:
-    """Whether this rank has something else than rank 0; false where there is no process group. Not collective, but rank 0 has to come here too."""
-    global _compared
-    if None in rank_and_size():
-        return False
-    _compared += 1
-    store, key = torch.distributed.distributed_c10d._get_default_store(), f"cairn/compared/{_compared}"
-    mine = hashlib.sha256(codec.encode(what)).hexdigest()
-    if torch.distributed.get_rank() == 0:
-        store.set(key, mine)
-    return store.get(key).decode() != mine
-
-
-def random_state() -> Dict[str, Any]:
-    state: Dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
-    if "numpy" in sys.modules:
-        state["numpy"] = sys.modules["numpy"].random.get_state()
-    if torch.cuda.is_available():
-        state["cuda"] = torch.cuda.get_rng_state_all()
-    return state
-
-
-def set_random_state(state: Dict[str, Any]) -> None:
-    random.setstate(state["python"])
-    torch.set_rng_state(state["torch"])
-    if "numpy" in state and "numpy" in sys.modules:
-        sys.modules["numpy"].random.set_state(state["numpy"])
-    if "cuda" in state and torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all(state["cuda"])

@@ -29,7 +29,8 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 from cairn.errors import Error, Mismatch
 from cairn.torch.model import unwrapped
 from cairn.torch.optimizer import inner_of
-from cairn.torch.run import attach, attached, rank_and_size
+from cairn.torch.ranks import rank_and_size
+from cairn.torch.run import attach, attached
 
 _made: Dict[type, List[weakref.ref]] = {Optimizer: [], LRScheduler: [], torch.amp.GradScaler: []}
 
