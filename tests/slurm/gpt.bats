@@ -27,6 +27,17 @@ SCRIPT
   as_user chmod +x python
 }
 
+# torchrun_script: $T/torchrun.sbatch, the example below torchrun below `cairn run`; each torchrun leaves its pid in $T/torchrun.NODE.
+torchrun_script() {
+  as_user tee torchrun.sbatch >/dev/null <<'SCRIPT'
+#!/bin/bash
+cairn run --tasks-per-node=1 -- srun --checkpoint-dir="$SLURM_JOB_NAME" --checkpoint-on=preempt,request,timelimit --checkpoint-notice=80s bash -c '
+  echo $$ >torchrun.$SLURM_NODEID
+  exec "$PYTHON" -m torch.distributed.run --nnodes=$SLURM_STEP_NUM_NODES --node-rank=$SLURM_NODEID --nproc-per-node=1 \
+    --master-addr="$MASTER_ADDR" --master-port=$((20000 + (SLURM_JOB_ID + SLURM_STEP_ID) % 10000)) train.py "$@"' torchrun "$@"
+SCRIPT
+}
+
 losses() { grep -oP '^step \K[0-9]+ loss \S+' "$T/$1.out"; }
 is_past() { (($(losses "${2:-broken}" | tail -n 1 | cut -d ' ' -f 1) > $1)); }
 has_begun() { grep -q "^$1 ranks begin after step" "$T/broken.out"; }
@@ -79,13 +90,7 @@ equal_losses() {
 @test "a GPT of torchrun under cairn run, preempted on four nodes, goes on on two, and shrunk then on one, with the losses of an undisturbed run" {
   local job high epochs=1 script
   example
-  as_user tee torchrun.sbatch >/dev/null <<'SCRIPT'
-#!/bin/bash
-cairn run --tasks-per-node=1 -- srun --checkpoint-dir="$SLURM_JOB_NAME" --checkpoint-on=preempt,request bash -c '
-  echo $$ >torchrun.$SLURM_NODEID
-  exec "$PYTHON" -m torch.distributed.run --nnodes=$SLURM_STEP_NUM_NODES --node-rank=$SLURM_NODEID --nproc-per-node=1 \
-    --master-addr="$MASTER_ADDR" --master-port=$((20000 + (SLURM_JOB_ID + SLURM_STEP_ID) % 10000)) train.py "$@"' torchrun "$@"
-SCRIPT
+  torchrun_script
   hurry
   job=$(gpt whole --nodes=4 --checkpoint=off)
   wait_for 90 job_has_ended "$job"
@@ -121,4 +126,27 @@ SCRIPT
   job_is "$job" CANCELLED
   run ! committed_step "$T/other"
   launcher_is torchrun scancel 'ends at once'
+}
+
+@test "a GPT of torchrun comes to its time limit, and goes on after its requeue with the losses of an undisturbed run" {
+  local job epochs=2 script=torchrun.sbatch  # slow steps of a minute and a half: longer than it takes until the notice
+  example
+  torchrun_script
+  hurry
+  job=$(gpt whole --nodes=1 --checkpoint=off --job-name=whole)
+  wait_for 90 job_has_ended "$job"
+
+  as_user rm hurry
+  job=$(gpt broken --job-name=run --nodes=1 --time=2 --requeue --open-mode=append)
+  wait_for 90 is_past 3
+  watch torchrun.0
+  wait_for 120 grep -q '^cairn: time limit; .* s left: saving' "$T/broken.out"
+  outlived_save "$T/run"
+  launcher_is torchrun 'time limit' 'lives until the final save is durable'
+  hurry
+  lift_hold "$job"
+  wait_for 90 job_has_ended "$job"
+  job_is "$job" COMPLETED
+  [[ $(grep -cP '^1 ranks? begin' "$T/broken.out") == 2 ]]
+  diff <(losses broken | sort -nu) <(losses whole) >&2
 }

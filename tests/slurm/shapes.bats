@@ -101,3 +101,21 @@ SCRIPT
   launcher_is mpirun preemption 'lives until the final save is durable'
   launcher_is mpirun 'the program has ended' 'ends with it'
 }
+
+@test "a job of mpirun comes to its time limit, and goes on after its requeue" {
+  local job
+  job=$(shape limit --time=1 --checkpoint --checkpoint-notice=45s <<SCRIPT
+echo \$\$ >mpirun
+exec mpirun -n 2 $heat2d --log limit.log $plate --step-ms \$([[ -e fast ]] && echo 0 || echo 200)
+SCRIPT
+  )
+  wait_for 60 makes_steps limit
+  watch mpirun
+  wait_for 60 said limit 'time limit; .* s left: saving'
+  as_user touch fast
+  outlived_save "$T/cairn-$job/"*
+  launcher_is mpirun 'time limit' 'lives until the final save is durable'
+  lift_hold "$job"
+  said limit 'saved step [0-9]* (timelimit)'
+  ends_well limit "$job" 2
+}
