@@ -215,7 +215,10 @@ Status Session::Wait(std::optional<milliseconds> bound) {
 
 Status Session::Finalize() {
   const Inside inside(this);
-  return boundary_.Finish();
+  const Status status = boundary_.Finish();
+  if (status.ok() || !told_to_leave_) return status;
+  if (boot_.rank == 0) log_->Info("the program has come to its end while the job is ending: its last steps are not saved");
+  return OkStatus();
 }
 
 // ---- the loop's side ----
@@ -313,6 +316,7 @@ void Session::OnLeave(const LeaveOrder& order) {
       unanswered_.reset();
       return signals_->RunOwnHandler();
     case LeaveOrder::kTerminate:
+      told_to_leave_ = true;
       return Abandon([this] { signals_->Terminate(); });
     case LeaveOrder::kExit:
       return Abandon([code = order.exit_code] { _exit(code); });

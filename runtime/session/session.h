@@ -123,6 +123,7 @@ class Session {
 
   // Shared without a lock.
   std::atomic<bool> inside_{false};
+  std::atomic<bool> told_to_leave_{false};  // by the leader: the job ends, and there will be no more saves
   Mailbox mailbox_;
   AddressBook addresses_;  // where members take bulk data
 

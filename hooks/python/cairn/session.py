@@ -293,7 +293,10 @@ class Session:
             self._check(self._library.cairn_wait(self._handle, -1 if timeout is None else int(timeout * 1000)))
 
     def finalize(self) -> None:
-        """Ends the session; collective: a last save, durable, and the run is recorded as finished. The session is a no-op afterwards."""
+        """Ends the session; collective: a last save, durable, and the run is recorded as finished. The session is a no-op afterwards.
+
+        In a job that is ending, whose final save has been made, a program that ignores SIGTERM may still come here: nothing is saved then, and nothing is raised.
+        """
         if self._handle:
             self._check(self._library.cairn_finalize(ctypes.byref(self._handle)))
             self._kept.clear()

@@ -457,7 +457,9 @@ CAIRN_API int cairn_wait(cairn_session* session, int timeout_ms);
 /* Ends the session; collective. Saves once if the run moved on since its last save, waits until that is durable, records that the run is
  * finished and frees the session; *session becomes NULL. Where --checkpoint-on leaves out `end`, or memory of a member is gone (cairn_update),
  * it does not save, and the run is finished only if its last state happens to be saved. An error means that the last state is not durable, as
- * stderr says; what the program computed stands. A process that exits without this call leaves a run that can be resumed. */
+ * stderr says; what the program computed stands. Where the job is ending (preempted, cancelled) and the program, by a SIGTERM handler of its own,
+ * comes here all the same, there is no save and no error: the next life, if there is one, makes the steps after the newest checkpoint again. A
+ * process that exits without this call leaves a run that can be resumed. */
 CAIRN_API int cairn_finalize(cairn_session** session);
 
 typedef struct cairn_checkpoint cairn_checkpoint;
