@@ -179,9 +179,9 @@ def peers_torch(context):
     for workload, arrays, elements, bar in workloads(context, large=Bar(3, at_least=True), small=Bar(10, at_least=True)):
         folder = context.folder()
         command = [context.python, script, "--folder", folder, "--ranks", RANKS, "--arrays", arrays, "--elements", elements]
-        ways = {"dcp.save": bar, "dcp.async_save": bar, "torch.save": bar, "safetensors": bar}
+        ways = {"dcp.save": bar, "dcp.async_save": bar, "dcp.async_save by a process": bar, "torch.save": bar, "safetensors": bar}
         yield from peer_figures(context, "peers_torch", workload, arrays, elements, Peer(command, folder / "log"), ways,
-                                {"dcp.async_save, stall": bar})
+                                {"dcp.async_save, stall": bar, "dcp.async_save by a process, stall": bar})
         folder = context.folder()
         command = [context.python, script, "--folder", folder, "--ranks", RANKS, "--arrays", arrays, "--elements", elements]
         loads = dict.fromkeys(("dcp.load", "torch.load", "safetensors load"), Bar(1, at_least=True))
