@@ -34,7 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { REMOVAL_BOUND_MS = 10000, POLL_MS = 10, MAX_DEPTH = 16 };
+enum { REMOVAL_BOUND_MS = 10000, KILL_BOUND_MS = 1000, POLL_MS = 10, MAX_DEPTH = 16 };
 
 struct job {
   uint32_t id;
@@ -110,18 +110,26 @@ static int RemoveImages(const char* base, uid_t uid, const char* prefix) {
   return RemoveEntries(folder, prefix, 0);
 }
 
-/* The child's exit status, or -1 when it was killed: it has until `end_ms`. */
-static int AwaitChild(pid_t child, int64_t end_ms) {
+/* The child's wait status; -1 when it has not ended by `end_ms`. */
+static int AwaitUntil(pid_t child, int64_t end_ms) {
   int status;
   for (;;) {
     pid_t pid = waitpid(child, &status, WNOHANG);
-    if (pid == child) return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (pid < 0 && errno != EINTR) return -1;
-    if (NowMs() >= end_ms) break;
+    if (pid == child) return status;
+    if ((pid < 0 && errno != EINTR) || NowMs() >= end_ms) return -1;
     poll(NULL, 0, POLL_MS);
   }
-  kill(child, SIGKILL);
-  return -1;
+}
+
+/* The child's exit status, or -1 when it was killed: it has until `end_ms`, and the kernel a second to be rid of it. */
+static int AwaitChild(pid_t child, int64_t end_ms) {
+  int status = AwaitUntil(child, end_ms);
+  if (status == -1) {
+    kill(child, SIGKILL);
+    (void)AwaitUntil(child, NowMs() + KILL_BOUND_MS);
+    return -1;
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 /* Behind the job's processes and those of other jobs; a refusal leaves it as it was. */

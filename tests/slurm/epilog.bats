@@ -63,3 +63,19 @@ SCRIPT
   run ! committed_step "$T/run"
   [[ $(sinfo --noheader --partition=low --format=%T) == idle ]]
 }
+
+@test "a drain that hangs is ended when its time is over: of it, too, nothing is left" {
+  local hung
+  as_user tee cairn >/dev/null <<SCRIPT
+#!/bin/bash
+if [[ \$1 == drain ]]; then touch $T/hung.\$\$; exec sleep 600; fi
+exec $CAIRN_PREFIX/bin/cairn "\$@"
+SCRIPT
+  as_user chmod 755 cairn
+  site epilog_drain=2s bin="$T/cairn"
+  killed run
+  [[ $(compgen -G "$T/hung.*" | wc -l) == 4 ]]
+  for hung in "$T"/hung.*; do [[ ! -e /proc/${hung##*.} ]]; done
+  run ! committed_step "$T/run"
+  [[ $(sinfo --noheader --partition=low --format=%T) == idle ]]
+}
