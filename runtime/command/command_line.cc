@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <string_view>
 #include <vector>
 
@@ -29,8 +30,7 @@ size_t Distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-}  // namespace
-
+// To an app that has nothing yet.
 void DescribeCommandLine(CLI::App* app, Invocation* invocation) {
   app->name("cairn");
   app->description(
@@ -72,6 +72,8 @@ void DescribeCommandLine(CLI::App* app, Invocation* invocation) {
   AddHost(app, invocation);
 }
 
+// kInvalid when the first argument is the name of no subcommand, with the one that was probably meant. CLI11 would only say that a subcommand is
+// missing.
 Status CheckSubcommand(const CLI::App& app, int argc, const char* const* argv) {
   const std::string word = argc > 1 ? argv[1] : "";
   if (word.empty() || word[0] == '-') return OkStatus();
@@ -88,6 +90,25 @@ Status CheckSubcommand(const CLI::App& app, int argc, const char* const* argv) {
   return Status(Code::kInvalid, "there is no command \"" + word + "\"" +
                                     (nearest.empty() ? ";" : "; did you mean \"" + nearest + "\"?") +
                                     " `cairn --help` lists all");
+}
+
+}  // namespace
+
+int RunCommandLine(int argc, const char* const* argv) {
+  CLI::App app;
+  Invocation invocation;
+  DescribeCommandLine(&app, &invocation);
+  if (const Status known = CheckSubcommand(app, argc, argv); !known.ok()) {
+    std::fprintf(stderr, "cairn: %s\n", known.message().c_str());
+    return kExitUsage;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // --help and --version come this way, too, with 0.
+    return app.exit(error) == 0 ? kExitGood : kExitUsage;
+  }
+  return invocation.exit_code;
 }
 
 }  // namespace cairn

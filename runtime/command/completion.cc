@@ -1,19 +1,15 @@
 // `cairn completion`: scripts by which shells complete the command's arguments, made of its own command line.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 
 #include "runtime/command/command_tree.h"
 #include "runtime/command/subcommands.h"
+#include "runtime/command/text.h"
 
 namespace cairn {
 namespace {
-
-std::string Join(const std::vector<std::string>& words, const std::string& by) {
-  return CLI::detail::join(words, by);
-}
 
 // The beginning of a text, up to its first comma or the like: for one line of a list.
 std::string FirstWords(std::string text) {
@@ -239,27 +235,25 @@ std::string FishScript(const std::vector<CommandInfo>& tree) {
   return script;
 }
 
+int PrintScript(const std::vector<CommandInfo>& tree, const std::string& shell) {
+  const std::string script = shell == "bash"  ? BashScript(tree)
+                             : shell == "zsh" ? ZshScript(tree)
+                                              : FishScript(tree);
+  std::fputs(script.c_str(), stdout);
+  return kExitGood;
+}
+
 }  // namespace
 
 void AddCompletion(CLI::App* app, Invocation* invocation) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* completion = app->add_subcommand("completion",
-                                             "Print a script by which a shell completes the arguments of "
-                                             "this command. An installed Cairn brings them along,\n"
-                                             "where the shells look for them.");
-  completion->footer("Example:\n  source <(cairn completion bash)");
-  completion->add_option("bash|zsh|fish", *shell, "the shell")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
-      ->type_name("");
-  completion->callback([=] {
-    const std::vector<CommandInfo> tree = CommandTree(*app);
-    const std::string script = *shell == "bash"  ? BashScript(tree)
-                               : *shell == "zsh" ? ZshScript(tree)
-                                                 : FishScript(tree);
-    std::fputs(script.c_str(), stdout);
-    invocation->exit_code = kExitGood;
-  });
+  Subcommand completion = AddPlainSubcommand(
+      app, invocation, "completion",
+      "Print a script by which a shell completes the arguments of this command. An installed Cairn brings "
+      "them along,\n"
+      "where the shells look for them.",
+      "source <(cairn completion bash)", [=] { return PrintScript(CommandTree(*app), *shell); });
+  completion.Positional("bash|zsh|fish", shell.get(), "the shell").OneOf({"bash", "zsh", "fish"});
 }
 
 }  // namespace cairn

@@ -1,6 +1,5 @@
 #include "runtime/interop/diff.h"
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -41,7 +40,7 @@ void AddDiff(CLI::App* app, Invocation* invocation) {
   auto a = std::make_shared<std::string>();
   auto b = std::make_shared<std::string>();
   auto all = std::make_shared<bool>(false);
-  CLI::App* diff = AddSubcommand(
+  Subcommand diff = AddSubcommand(
       app, invocation, "diff",
       "Compare the arrays of two checkpoints, element by element, however either is cut into files. A and\n"
       "B are each DIR[@STEP|@TAG], a safetensors file, a folder of them, or a folder of\n"
@@ -49,9 +48,9 @@ void AddDiff(CLI::App* app, Invocation* invocation) {
       "Equal means equal bits; MAX ABS and MAX REL are the greatest differences of finite elements.",
       "cairn diff /scratch/me/run7@1200 /scratch/me/run7@1400",
       [=] { return RunDiff(*a, *b, *all, invocation->json); });
-  diff->add_option("A", *a, "one state")->required()->type_name("");
-  diff->add_option("B", *b, "the other one")->required()->type_name("");
-  diff->add_flag("--all", *all, "list the equal arrays, too");
+  diff.Positional("A", a.get(), "one state");
+  diff.Positional("B", b.get(), "the other one");
+  diff.Flag("--all", all.get(), "list the equal arrays, too");
 }
 
 }  // namespace cairn

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <climits>
 #include <cstdio>
@@ -119,7 +118,7 @@ Result<int> Doctor(const Wish& wish, bool json) {
 
 void AddDoctor(CLI::App* app, Invocation* invocation) {
   auto wish = std::make_shared<Wish>();
-  CLI::App* doctor = AddSubcommand(
+  Subcommand doctor = AddSubcommand(
       app, invocation, "doctor",
       "Look for what would keep jobs from being saved and resumed, and say what to do: the plugin and its\n"
       "fit to the running Slurm, the libraries, whether the directory can do what a save needs, shared\n"
@@ -130,14 +129,12 @@ void AddDoctor(CLI::App* app, Invocation* invocation) {
       "between them and this host.",
       "cairn doctor /scratch/me", [=] { return Doctor(*wish, invocation->json); });
   doctor
-      ->add_option("DIR", wish->dir,
-                   "where checkpoints are to be kept (default: $CAIRN_DIR, else the current directory)")
-      ->type_name("");
-  CLI::Option* site =
-      doctor->add_flag("--site", wish->site, "examine the nodes of the cluster, and compare them");
-  doctor->add_option("--partition", wish->partition, "only the nodes of this partition")
-      ->type_name("NAME")
-      ->needs(site);
+      .Positional("DIR", &wish->dir,
+                  "where checkpoints are to be kept (default: $CAIRN_DIR, else the current directory)")
+      .Optional();
+  const Argument site =
+      doctor.Flag("--site", &wish->site, "examine the nodes of the cluster, and compare them");
+  doctor.Option("--partition", "NAME", &wish->partition, "only the nodes of this partition").Needs(site);
 }
 
 }  // namespace cairn

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -54,7 +53,7 @@ void AddDrain(CLI::App* app, Invocation* invocation) {
   asked->job = Variable("SLURM_JOB_ID");
   asked->node = Variable("SLURMD_NODENAME");
   asked->within = "10m";
-  CLI::App* drain = AddSubcommand(
+  Subcommand drain = AddSubcommand(
       app, invocation, "drain",
       "Make durable what a step that was killed left complete in the memory of its nodes and never wrote to\n"
       "its directory. It is run on each of the nodes at about the same time; who is last makes the "
@@ -63,11 +62,10 @@ void AddDrain(CLI::App* app, Invocation* invocation) {
       "of\n"
       "the same job does the same by itself. The images stay where they are. Directories alone, no buckets.",
       "srun --ntasks-per-node=1 cairn drain --job 4711", [=] { return Drain(*asked, invocation->json); });
-  drain->add_option("--job", asked->job, "the job whose step was killed [SLURM_JOB_ID]")->type_name("JOB");
-  drain->add_option("--node", asked->node, "this node, as Slurm calls it [SLURMD_NODENAME]")
-      ->type_name("NODE");
-  drain->add_option("--local", asked->local, "the local tier [/dev/shm]")->type_name("DIR");
-  drain->add_option("--within", asked->within, "give up when it takes longer [10m]")->type_name("TIME");
+  drain.Option("--job", "JOB", &asked->job, "the job whose step was killed [SLURM_JOB_ID]");
+  drain.Option("--node", "NODE", &asked->node, "this node, as Slurm calls it [SLURMD_NODENAME]");
+  drain.Option("--local", "DIR", &asked->local, "the local tier [/dev/shm]");
+  drain.Option("--within", "TIME", &asked->within, "give up when it takes longer [10m]");
 }
 
 }  // namespace cairn

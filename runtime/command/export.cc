@@ -1,6 +1,5 @@
 #include "runtime/interop/export.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -94,7 +93,7 @@ Result<int> RunExport(const ExportRequest& request, bool json) {
 
 void AddExport(CLI::App* app, Invocation* invocation) {
   auto request = std::make_shared<ExportRequest>();
-  CLI::App* sub = AddSubcommand(
+  Subcommand sub = AddSubcommand(
       app, invocation, "export",
       "Write a checkpoint in a format of others, byte for byte. Every block is checked while\n"
       "it is read. OUT appears when it is whole and durable; it must not be there before.\n"
@@ -105,22 +104,17 @@ void AddExport(CLI::App* app, Invocation* invocation) {
       "               program) are in it as lists of the bytes of each rank; the others cannot hold them",
       "cairn export /scratch/me/run7@best --to hf /scratch/me/model --names names.json",
       [=] { return RunExport(*request, invocation->json); });
-  sub->add_option("DIR[@STEP|@TAG]", request->target, "which checkpoint; without @ the newest")
-      ->required()
-      ->type_name("");
-  sub->add_option("OUT", request->out, "the file or folder to make")->required()->type_name("");
-  sub->add_option("--to", request->to, "the format")
-      ->required()
-      ->check(CLI::IsMember({"safetensors", "hf", "dcp"}))
-      ->type_name("safetensors|hf|dcp");
-  sub->add_option("--names", request->names,
-                  R"(JSON object of new names: {"model.*": "*", "optim.*": null}; null leaves out)")
-      ->type_name("FILE");
-  sub->add_flag("--strict", request->strict, "fail, rather than leave out blobs that the format cannot hold");
-  sub->add_option("--file-limit", request->file_limit,
-                  "hf and dcp: bytes of arrays in one file, 5GB by default")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-      ->type_name("SIZE");
+  sub.Positional("DIR[@STEP|@TAG]", &request->target, "which checkpoint; without @ the newest");
+  sub.Positional("OUT", &request->out, "the file or folder to make");
+  sub.Option("--to", "safetensors|hf|dcp", &request->to, "the format")
+      .Required()
+      .OneOf({"safetensors", "hf", "dcp"});
+  sub.Option("--names", "FILE", &request->names,
+             R"(JSON object of new names: {"model.*": "*", "optim.*": null}; null leaves out)");
+  sub.Flag("--strict", &request->strict, "fail, rather than leave out blobs that the format cannot hold");
+  sub.Option("--file-limit", "SIZE", &request->file_limit,
+             "hf and dcp: bytes of arrays in one file, 5GB by default")
+      .Bytes();
 }
 
 }  // namespace cairn

@@ -1,6 +1,5 @@
 #include "runtime/interop/fork.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -47,19 +46,16 @@ void AddFork(CLI::App* app, Invocation* invocation) {
   auto target = std::make_shared<std::string>();
   auto path = std::make_shared<std::string>();
   auto name = std::make_shared<std::string>();
-  CLI::App* fork = AddSubcommand(
+  Subcommand fork = AddSubcommand(
       app, invocation, "fork",
       "Begin a new run from a checkpoint: a directory NEW whose first checkpoint is this one. Its bytes are\n"
       "shared where the file system can (reflink, else hard link, else a copy), so it takes little room and\n"
       "stays when the old run prunes or is removed. Start a job with --checkpoint-dir=NEW to go on from it.",
       "cairn fork /scratch/me/run7@1200 /scratch/me/run8",
       [=] { return Fork(*target, *path, *name, invocation->json); });
-  fork->add_option("DIR[@STEP|@TAG]", *target, "which checkpoint; without @ the newest")
-      ->required()
-      ->type_name("");
-  fork->add_option("NEW", *path, "the directory to make")->required()->type_name("");
-  fork->add_option("--name", *name, "what the new run is called; the old one's name by default")
-      ->type_name("NAME");
+  fork.Positional("DIR[@STEP|@TAG]", target.get(), "which checkpoint; without @ the newest");
+  fork.Positional("NEW", path.get(), "the directory to make");
+  fork.Option("--name", "NAME", name.get(), "what the new run is called; the old one's name by default");
 }
 
 }  // namespace cairn

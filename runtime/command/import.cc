@@ -1,6 +1,5 @@
 #include "runtime/interop/import.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -80,7 +79,7 @@ Result<int> Import(const ImportRequest& request, bool json) {
 
 void AddImport(CLI::App* app, Invocation* invocation) {
   auto request = std::make_shared<ImportRequest>();
-  CLI::App* sub = AddSubcommand(
+  Subcommand sub = AddSubcommand(
       app, invocation, "import",
       "Begin a new run from a checkpoint of others: a directory DIR whose first checkpoint holds its "
       "tensors,\n"
@@ -90,26 +89,21 @@ void AddImport(CLI::App* app, Invocation* invocation) {
       "  safetensors  one file, or a folder of them (also PyTorch's sharded ones); hf is the same",
       "cairn import --from dcp /scratch/me/old/step-9000 /scratch/me/run8 --step 9000",
       [=] { return Import(*request, invocation->json); });
-  sub->add_option("--from", request->from, "the format")
-      ->required()
-      ->check(CLI::IsMember({"dcp", "hf", "safetensors"}))
-      ->type_name("dcp|hf|safetensors");
-  sub->add_option("SRC", request->source, "the file or folder to read")->required()->type_name("");
-  sub->add_option("DIR", request->dir, "the run's directory to make")->required()->type_name("");
-  CLI::Option* names =
-      sub->add_option("--names", request->names, "JSON object of new names, as for `cairn export`")
-          ->type_name("FILE");
-  sub->add_flag(
-         "--link", request->link,
-         "of safetensors: copy nothing, but share the files (reflink, else hard link, else a copy). A\n"
-         "file that is shared by a hard link must not be written into any more, by nobody")
-      ->excludes(names);
-  sub->add_option("--name", request->name, "what the run is called; SRC's last part by default")
-      ->type_name("NAME");
-  sub->add_option("--step", request->step, "at which step it begins")
-      ->check(WholeNumber(0, INT64_MAX))
-      ->capture_default_str()
-      ->type_name("N");
+  sub.Option("--from", "dcp|hf|safetensors", &request->from, "the format")
+      .Required()
+      .OneOf({"dcp", "hf", "safetensors"});
+  sub.Positional("SRC", &request->source, "the file or folder to read");
+  sub.Positional("DIR", &request->dir, "the run's directory to make");
+  const Argument names =
+      sub.Option("--names", "FILE", &request->names, "JSON object of new names, as for `cairn export`");
+  sub.Flag("--link", &request->link,
+           "of safetensors: copy nothing, but share the files (reflink, else hard link, else a copy). A\n"
+           "file that is shared by a hard link must not be written into any more, by nobody")
+      .Excludes(names);
+  sub.Option("--name", "NAME", &request->name, "what the run is called; SRC's last part by default");
+  sub.Option("--step", "N", &request->step, "at which step it begins")
+      .Check(WholeNumber(0, INT64_MAX))
+      .ShowDefault();
 }
 
 }  // namespace cairn

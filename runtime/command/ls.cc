@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -71,14 +70,14 @@ Result<int> Ls(const std::string& path, bool json) {
 
 void AddLs(CLI::App* app, Invocation* invocation) {
   auto dir = std::make_shared<std::string>();
-  CLI::App* ls = AddSubcommand(
+  Subcommand ls = AddSubcommand(
       app, invocation, "ls",
       "List the checkpoints of a run, newest first: step, the program's own label, epoch, when and\n"
       "why each was saved, its size, the number of ranks, its metrics, and its flags. `newest` is what\n"
       "a restart would take; an `orphan` lies on a branch that the run has left; a `damaged` one is passed "
       "over.",
       "cairn ls /scratch/me/run7", [=] { return Ls(*dir, invocation->json); });
-  ls->add_option("DIR", *dir, "the run's directory (--checkpoint-dir)")->required()->type_name("");
+  ls.Positional("DIR", dir.get(), "the run's directory (--checkpoint-dir)");
 }
 
 }  // namespace cairn

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -75,7 +74,7 @@ Result<int> Metrics(const Request& request) {
 
 void AddMetrics(CLI::App* app, Invocation* invocation) {
   auto request = std::make_shared<Request>();
-  CLI::App* metrics = AddSubcommand(
+  Subcommand metrics = AddSubcommand(
       app, invocation, "metrics",
       "Tell how runs are, in the text format of Prometheus: once on stdout, in a file for node_exporter, or "
       "at\n"
@@ -83,16 +82,14 @@ void AddMetrics(CLI::App* app, Invocation* invocation) {
       "counters go on over all lives of a run.",
       "cairn metrics /scratch/me/run7 -o /var/lib/node_exporter/run7.prom --every 15s",
       [=] { return Metrics(*request); });
-  metrics->add_option("DIR", request->dirs, "the directories of runs")->required()->type_name("");
-  auto* out = metrics->add_option("-o,--output", request->out, "a file, which is replaced in one step")
-                  ->type_name("FILE");
-  metrics->add_option("--every", request->every, "write the file again and again")
-      ->needs(out)
-      ->type_name("DURATION");
+  metrics.Positional("DIR", &request->dirs, "the directories of runs");
+  const Argument out =
+      metrics.Option("-o,--output", "FILE", &request->out, "a file, which is replaced in one step");
+  metrics.Option("--every", "DURATION", &request->every, "write the file again and again").Needs(out);
   metrics
-      ->add_option("--listen", request->listen, "serve /metrics there, such as 127.0.0.1:9463, until ended")
-      ->excludes(out)
-      ->type_name("ADDRESS");
+      .Option("--listen", "ADDRESS", &request->listen,
+              "serve /metrics there, such as 127.0.0.1:9463, until ended")
+      .Excludes(out);
 }
 
 }  // namespace cairn

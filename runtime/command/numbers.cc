@@ -1,6 +1,5 @@
 #include "runtime/command/numbers.h"
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -19,25 +18,19 @@ std::optional<Number> Parse(const std::string& text) {
 
 }  // namespace
 
-CLI::Validator WholeNumber(int64_t least, int64_t most) {
-  return CLI::Validator(
-      [=](std::string& text) {
-        const auto number = Parse<int64_t>(text);
-        if (number && *number >= least && *number <= most) return std::string();
-        return "\"" + text + "\" is no whole number from " + std::to_string(least) + " to " +
-               std::to_string(most);
-      },
-      "");
+std::function<std::string(const std::string&)> WholeNumber(int64_t least, int64_t most) {
+  return [=](const std::string& text) {
+    const auto number = Parse<int64_t>(text);
+    if (number && *number >= least && *number <= most) return std::string();
+    return "\"" + text + "\" is no whole number from " + std::to_string(least) + " to " +
+           std::to_string(most);
+  };
 }
 
-CLI::Validator NotNegative() {
-  return CLI::Validator(
-      [](std::string& text) {
-        const auto number = Parse<double>(text);
-        if (number && std::isfinite(*number) && *number >= 0) return std::string();
-        return "\"" + text + "\" is no number from 0 on";
-      },
-      "");
+std::string NotNegative(const std::string& text) {
+  const auto number = Parse<double>(text);
+  if (number && std::isfinite(*number) && *number >= 0) return "";
+  return "\"" + text + "\" is no number from 0 on";
 }
 
 }  // namespace cairn

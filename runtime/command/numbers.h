@@ -1,19 +1,17 @@
-// Checks of numbers on the command line, for CLI::Option::check. Their messages say which numbers are taken. Pure.
+// Checks of numbers on the command line, for Argument::Check. Their messages say which numbers are taken. Pure.
 #ifndef CAIRN_RUNTIME_COMMAND_NUMBERS_H_
 #define CAIRN_RUNTIME_COMMAND_NUMBERS_H_
 
 #include <cstdint>
-
-namespace CLI {
-class Validator;
-}
+#include <functional>
+#include <string>
 
 namespace cairn {
 
-CLI::Validator WholeNumber(int64_t least, int64_t most = INT32_MAX);
+std::function<std::string(const std::string&)> WholeNumber(int64_t least, int64_t most = INT32_MAX);
 
 // 0 or more, with or without a fraction; no infinity.
-CLI::Validator NotNegative();
+std::string NotNegative(const std::string& text);
 
 }  // namespace cairn
 

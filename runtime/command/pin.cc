@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -34,10 +33,10 @@ Result<int> SetPinned(const std::string& target, bool pinned, bool json) {
 void AddPinOrUnpin(CLI::App* app, Invocation* invocation, bool pinned, const char* name,
                    const char* description) {
   auto target = std::make_shared<std::string>();
-  CLI::App* sub = AddSubcommand(app, invocation, name, description,
-                                std::string("cairn ") + name + " /scratch/me/run7@1200",
-                                [=] { return SetPinned(*target, pinned, invocation->json); });
-  sub->add_option("DIR@STEP", *target, "which checkpoint; without @ the newest")->required()->type_name("");
+  Subcommand sub = AddSubcommand(app, invocation, name, description,
+                                 std::string("cairn ") + name + " /scratch/me/run7@1200",
+                                 [=] { return SetPinned(*target, pinned, invocation->json); });
+  sub.Positional("DIR@STEP", target.get(), "which checkpoint; without @ the newest");
 }
 
 }  // namespace

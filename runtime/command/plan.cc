@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -202,7 +201,7 @@ Result<int> Plan(const Request& request, bool json) {
 
 void AddPlan(CLI::App* app, Invocation* invocation) {
   auto request = std::make_shared<Request>();
-  CLI::App* plan = AddSubcommand(
+  Subcommand plan = AddSubcommand(
       app, invocation, "plan",
       "Tell what a restore on another number of ranks would do, before it is tried: what each rank reads,\n"
       "hands to others and gets, the memory that it takes, and about how long. Reads the index alone.\n"
@@ -212,26 +211,18 @@ void AddPlan(CLI::App* app, Invocation* invocation) {
       R"({"mesh": {"dp": 3, "tp": 2}, "arrays": {"*.weight": ["dp", "tp"], "optim.*": null}})",
       "cairn plan /scratch/me/run7@1200 --ranks 48 --svg plan.svg",
       [=] { return Plan(*request, invocation->json); });
-  plan->add_option("DIR[@STEP|@TAG]", request->target, "which checkpoint; without @ the newest")
-      ->required()
-      ->type_name("");
-  plan->add_option("--ranks", request->ranks, "on how many ranks")
-      ->required()
-      ->check(WholeNumber(1, 1 << 20))
-      ->type_name("N");
-  plan->add_option("--layout", request->layout_file, "how the arrays are spread over the ranks")
-      ->type_name("FILE");
-  plan->add_option("--svg", request->svg_file, "draw which rank reads what, and hands it where")
-      ->type_name("OUT");
-  for (const auto& [name, speed, text] : {std::tuple("--read-speed", &request->read_speed,
-                                                     "bytes per second that a rank reads, 1GB by default"),
-                                          std::tuple("--network-speed", &request->network_speed,
-                                                     "bytes per second that a rank sends, 1GB by default")}) {
-    plan->add_option(name, *speed, text)
-        ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-        ->check(WholeNumber(1, INT64_MAX))
-        ->type_name("SIZE");
-  }
+  plan.Positional("DIR[@STEP|@TAG]", &request->target, "which checkpoint; without @ the newest");
+  plan.Option("--ranks", "N", &request->ranks, "on how many ranks").Required().Check(WholeNumber(1, 1 << 20));
+  plan.Option("--layout", "FILE", &request->layout_file, "how the arrays are spread over the ranks");
+  plan.Option("--svg", "OUT", &request->svg_file, "draw which rank reads what, and hands it where");
+  plan.Option("--read-speed", "SIZE", &request->read_speed,
+              "bytes per second that a rank reads, 1GB by default")
+      .Bytes()
+      .Check(WholeNumber(1, INT64_MAX));
+  plan.Option("--network-speed", "SIZE", &request->network_speed,
+              "bytes per second that a rank sends, 1GB by default")
+      .Bytes()
+      .Check(WholeNumber(1, INT64_MAX));
 }
 
 }  // namespace cairn

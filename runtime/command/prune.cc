@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -93,17 +92,17 @@ void AddPrune(CLI::App* app, Invocation* invocation) {
   auto dir = std::make_shared<std::string>();
   auto keep = std::make_shared<std::string>();
   auto dry_run = std::make_shared<bool>(false);
-  CLI::App* prune = AddSubcommand(
+  Subcommand prune = AddSubcommand(
       app, invocation, "prune",
       "Remove the checkpoints that retention does not keep, also while a job of the run goes on. Never\n"
       "touched: the newest one, the newest with finite metrics, tagged and pinned ones, one that is being\n"
       "read, orphans (another branch), and what was passed over as damaged.",
       "cairn prune /scratch/me/run7 --keep last=1 --dry-run",
       [=] { return Prune(*dir, *keep, *dry_run, invocation->json); });
-  prune->add_option("DIR", *dir, "the run's directory")->required()->type_name("");
-  prune->add_option("--keep", *keep, "as --checkpoint-keep; by default what the run was started with")
-      ->type_name("POLICY");
-  prune->add_flag("--dry-run", *dry_run, "only say what would be removed");
+  prune.Positional("DIR", dir.get(), "the run's directory");
+  prune.Option("--keep", "POLICY", keep.get(),
+               "as --checkpoint-keep; by default what the run was started with");
+  prune.Flag("--dry-run", dry_run.get(), "only say what would be removed");
 }
 
 }  // namespace cairn

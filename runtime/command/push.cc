@@ -4,7 +4,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -170,7 +169,7 @@ Result<int> Push(const PushOptions& given, bool json) {
 
 void AddPush(CLI::App* app, Invocation* invocation) {
   auto options = std::make_shared<PushOptions>();
-  CLI::App* push = AddSubcommand(
+  Subcommand push = AddSubcommand(
       app, invocation, "push",
       "Copy a checkpoint to a second place, a directory or s3://BUCKET/PREFIX, unless it is "
       "there. Each block\n"
@@ -181,17 +180,15 @@ void AddPush(CLI::App* app, Invocation* invocation) {
       "as you like. Nothing is removed there without --keep. CAIRN_DRAIN_LIMIT limits how fast it reads.",
       "cairn push /scratch/me/run7 s3://lab-archive/me/run7",
       [=] { return Push(*options, invocation->json); });
-  push->add_option("DIR[@STEP|@TAG]", options->target, "which checkpoint; without @ the newest")
-      ->required()
-      ->type_name("");
-  push->add_option("DEST", options->place, "the place; without one that of the run's --checkpoint-copy")
-      ->type_name("");
-  push->add_option("--keep", options->keep, "remove what these rules do not keep there, as --checkpoint-keep")
-      ->type_name("POLICY");
-  push->add_option("--every", options->every, "nothing unless it was saved so long after the newest copy")
-      ->type_name("TIME");
-  push->add_flag("--all", options->all, "all checkpoints of the run that a restart could take");
-  push->add_flag("--gently", options->gently, "at the lowest priority of CPU and disk");
+  push.Positional("DIR[@STEP|@TAG]", &options->target, "which checkpoint; without @ the newest");
+  push.Positional("DEST", &options->place, "the place; without one that of the run's --checkpoint-copy")
+      .Optional();
+  push.Option("--keep", "POLICY", &options->keep,
+              "remove what these rules do not keep there, as --checkpoint-keep");
+  push.Option("--every", "TIME", &options->every,
+              "nothing unless it was saved so long after the newest copy");
+  push.Flag("--all", &options->all, "all checkpoints of the run that a restart could take");
+  push.Flag("--gently", &options->gently, "at the lowest priority of CPU and disk");
 }
 
 }  // namespace cairn

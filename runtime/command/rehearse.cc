@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -219,7 +218,7 @@ Result<int> Rehearse(const RehearseArgs& args, bool json) {
 
 void AddRehearse(CLI::App* app, Invocation* invocation) {
   auto args = std::make_shared<RehearseArgs>();
-  CLI::App* rehearse = AddSubcommand(
+  Subcommand rehearse = AddSubcommand(
       app, invocation, "rehearse",
       "Run a command twice: as it is, and resumed in fresh processes from what it saved at a step. Names\n"
       "what differs some steps later, and exits 1 then, or 3 where the two runs could not be made. The "
@@ -227,27 +226,20 @@ void AddRehearse(CLI::App* app, Invocation* invocation) {
       "is one process, or begins with srun. Both runs are ended at the later step.",
       "cairn rehearse --ranks=2 -- srun -n4 ./heat2d --steps 1000",
       [=] { return Rehearse(*args, invocation->json); }, kExitUnknown);
-  rehearse->add_option("--save-at", args->save_at, "the step that is saved")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(WholeNumber(1));
-  rehearse->add_option("--until", args->until, "the step at which the runs are compared")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(WholeNumber(1));
-  rehearse->add_option("--ranks", args->ranks, "resume on so many ranks (default: as many)")
-      ->type_name("N")
-      ->check(WholeNumber(1));
+  rehearse.Option("--save-at", "N", &args->save_at, "the step that is saved")
+      .ShowDefault()
+      .Check(WholeNumber(1));
+  rehearse.Option("--until", "N", &args->until, "the step at which the runs are compared")
+      .ShowDefault()
+      .Check(WholeNumber(1));
+  rehearse.Option("--ranks", "N", &args->ranks, "resume on so many ranks (default: as many)")
+      .Check(WholeNumber(1));
   rehearse
-      ->add_option("--tolerance", args->tolerance, "pass over differences of numbers up to this, relative")
-      ->capture_default_str()
-      ->type_name("X")
-      ->check(NotNegative());
-  rehearse->add_option("--dir", args->dir, "where all nodes see what the runs save (default: here)")
-      ->type_name("DIR");
-  rehearse->add_option("command", args->command, "the program, or srun, its options, and the program")
-      ->required()
-      ->type_name("");
+      .Option("--tolerance", "X", &args->tolerance, "pass over differences of numbers up to this, relative")
+      .ShowDefault()
+      .Check(NotNegative);
+  rehearse.Option("--dir", "DIR", &args->dir, "where all nodes see what the runs save (default: here)");
+  rehearse.Positional("command", &args->command, "the program, or srun, its options, and the program");
 }
 
 }  // namespace cairn

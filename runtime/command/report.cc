@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -87,7 +86,7 @@ Result<int> WriteReportOf(const std::string& path, std::string out, bool json) {
 
 void AddReport(CLI::App* app, Invocation* invocation) {
   auto path = std::make_shared<std::string>(), out = std::make_shared<std::string>();
-  CLI::App* report = AddSubcommand(
+  Subcommand report = AddSubcommand(
       app, invocation, "report",
       "Write one HTML page that tells a run's story in pictures: its lives and saves over time, what saves "
       "cost,\n"
@@ -95,9 +94,8 @@ void AddReport(CLI::App* app, Invocation* invocation) {
       "needs nothing else, not even a network, and can be made while the job runs.",
       "cairn report /scratch/me/run7 -o run7.html",
       [=] { return WriteReportOf(*path, *out, invocation->json); });
-  report->add_option("DIR", *path, "the run's directory")->required()->type_name("");
-  report->add_option("-o,--output", *out, "the page; cairn-report.html in this folder by default")
-      ->type_name("FILE");
+  report.Positional("DIR", path.get(), "the run's directory");
+  report.Option("-o,--output", "FILE", out.get(), "the page; cairn-report.html in this folder by default");
 }
 
 }  // namespace cairn

@@ -1,7 +1,6 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -330,7 +329,7 @@ Result<int> Resize(const ResizeArgs& args, bool json) {
 
 void AddResize(CLI::App* app, Invocation* invocation) {
   auto args = std::make_shared<ResizeArgs>();
-  CLI::App* resize =
+  Subcommand resize =
       AddSubcommand(app, invocation, "resize",
                     "Give a running job another number of nodes: it saves, and goes on from there. In place "
                     "it must have been\n"
@@ -339,17 +338,15 @@ void AddResize(CLI::App* app, Invocation* invocation) {
                     "the new number.\n"
                     "Exits 1, with the reason and what was changed until then, where that is not possible.",
                     "cairn resize 4711 2", [=] { return Resize(*args, invocation->json); });
-  resize->add_option("JOB", args->job, "a job, or JOB.STEP")->required()->type_name("");
-  resize->add_option("N", args->nodes, "how many nodes")->type_name("")->check(WholeNumber(1));
-  resize->add_option("--nodes", args->list, "which nodes to keep")->type_name("LIST");
-  resize->add_flag("--requeue", args->requeue,
-                   "by way of the queue: may grow too, and the job may wait there");
-  resize->add_flag("--dry-run", args->dry_run, "say what would be done, and do nothing");
+  resize.Positional("JOB", &args->job, "a job, or JOB.STEP");
+  resize.Positional("N", &args->nodes, "how many nodes").Optional().Check(WholeNumber(1));
+  resize.Option("--nodes", "LIST", &args->list, "which nodes to keep");
+  resize.Flag("--requeue", &args->requeue, "by way of the queue: may grow too, and the job may wait there");
+  resize.Flag("--dry-run", &args->dry_run, "say what would be done, and do nothing");
   resize
-      ->add_option("--timeout", args->timeout,
-                   "how long to wait for the save, and before it for nodes to grow by")
-      ->capture_default_str()
-      ->type_name("DURATION");
+      .Option("--timeout", "DURATION", &args->timeout,
+              "how long to wait for the save, and before it for nodes to grow by")
+      .ShowDefault();
 }
 
 }  // namespace cairn

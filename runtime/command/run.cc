@@ -1,10 +1,8 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 
@@ -20,6 +18,7 @@ constexpr std::chrono::seconds kHelpBound{10};
 
 struct RunArgs {
   SuperviseOptions supervise;
+  int tasks_from = static_cast<int>(TasksFrom::kNodes);
   std::optional<int> tasks_per_node;
 };
 
@@ -47,6 +46,7 @@ Result<int> Run(RunArgs args) {
   }
   args.supervise.job = static_cast<uint32_t>(*job);
   args.supervise.restart = Number("SLURM_RESTART_COUNT").value_or(0);
+  args.supervise.wish.tasks_from = TasksFrom(args.tasks_from);
   args.supervise.wish.tasks_per_node = args.tasks_per_node ? *args.tasks_per_node : TasksPerNode();
   setenv("CAIRN_CHECKPOINT", "auto", 0);  // srun's own option and the user's variable win
   SuperviseOptions& supervise = args.supervise;
@@ -64,52 +64,36 @@ Result<int> Run(RunArgs args) {
 void AddRun(CLI::App* app, Invocation* invocation) {
   auto args = std::make_shared<RunArgs>();
   StepWish& wish = args->supervise.wish;
-  CLI::App* run = app->add_subcommand("run",
-                                      "Run a step of this job, and start it again from its newest checkpoint "
-                                      "when it ended for a reason that another step\n"
-                                      "cures: a resize, a lost rank or node. Each life gets as many nodes as "
-                                      "the job has then. Not started again is a program\n"
-                                      "that has ended, was cancelled, or failed twice at the same step. For "
-                                      "batch scripts and allocations; checkpointing is on.\n"
-                                      "Its exit code is that of the last life's srun.");
-  run->footer(
-      "Example:\n  cairn run --tasks-per-node=4 -- srun --checkpoint=10m --checkpoint-dir=/scratch/me/run7 "
-      "./train");
-  run->add_option("--min-nodes", wish.min_nodes, "stop, rather than run on fewer")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(WholeNumber(1));
-  run->add_option("--max-nodes", wish.max_nodes, "use at most so many (default: all)")
-      ->type_name("N")
-      ->check(WholeNumber(1));
-  CLI::Option* per_node =
-      run->add_option("--tasks-per-node", args->tasks_per_node,
-                      "tasks on each node (default: as the job was submitted with, else 1)")
-          ->type_name("N")
-          ->check(WholeNumber(1));
-  run->add_option("--ntasks-from", wish.tasks_from, "one task for each node, GPU or CPU")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, TasksFrom>{
-              {"nodes", TasksFrom::kNodes}, {"gpus", TasksFrom::kGpus}, {"cpus", TasksFrom::kCpus}},
-          CLI::ignore_case))
-      ->option_text("nodes|gpus|cpus")
-      ->excludes(per_node);
+  Subcommand run = AddPlainSubcommand(
+      app, invocation, "run",
+      "Run a step of this job, and start it again from its newest checkpoint "
+      "when it ended for a reason that another step\n"
+      "cures: a resize, a lost rank or node. Each life gets as many nodes as "
+      "the job has then. Not started again is a program\n"
+      "that has ended, was cancelled, or failed twice at the same step. For "
+      "batch scripts and allocations; checkpointing is on.\n"
+      "Its exit code is that of the last life's srun.",
+      "cairn run --tasks-per-node=4 -- srun --checkpoint=10m --checkpoint-dir=/scratch/me/run7 "
+      "./train",
+      [=] { return Run(*args); });
+  run.Option("--min-nodes", "N", &wish.min_nodes, "stop, rather than run on fewer")
+      .ShowDefault()
+      .Check(WholeNumber(1));
+  run.Option("--max-nodes", "N", &wish.max_nodes, "use at most so many (default: all)").Check(WholeNumber(1));
+  const Argument per_node = run.Option("--tasks-per-node", "N", &args->tasks_per_node,
+                                       "tasks on each node (default: as the job was submitted with, else 1)")
+                                .Check(WholeNumber(1));
+  run.Option("--ntasks-from", "nodes|gpus|cpus", &args->tasks_from, "one task for each node, GPU or CPU")
+      .AsNumber({{"nodes", static_cast<int>(TasksFrom::kNodes)},
+                 {"gpus", static_cast<int>(TasksFrom::kGpus)},
+                 {"cpus", static_cast<int>(TasksFrom::kCpus)}})
+      .Excludes(per_node);
   args->supervise.max_lives = 100;
-  run->add_option("--max-lives", args->supervise.max_lives, "no more lives than that in this job's run")
-      ->envname("CAIRN_MAX_LIVES")
-      ->capture_default_str()
-      ->type_name("N")
-      ->check(WholeNumber(1));
-  run->add_option("srun", args->supervise.command, "srun, its options, and the program")
-      ->required()
-      ->type_name("");
-  run->callback([=] {
-    const Result<int> code = Run(*args);
-    if (!code.ok()) std::fprintf(stderr, "cairn: %s\n", code.status().message().c_str());
-    invocation->exit_code = code.ok()                                ? *code
-                            : code.status().code() == Code::kInvalid ? kExitUsage
-                                                                     : kExitBad;
-  });
+  run.Option("--max-lives", "N", &args->supervise.max_lives, "no more lives than that in this job's run")
+      .FromVariable("CAIRN_MAX_LIVES")
+      .ShowDefault()
+      .Check(WholeNumber(1));
+  run.Positional("srun", &args->supervise.command, "srun, its options, and the program");
 }
 
 }  // namespace cairn

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -132,21 +131,17 @@ Result<int> Runs(const Which& which, bool json) {
 
 void AddRuns(CLI::App* app, Invocation* invocation) {
   auto which = std::make_shared<Which>();
-  CLI::App* runs =
+  Subcommand runs =
       AddSubcommand(app, invocation, "runs",
                     "List the runs that your steps have started, the last used first: which job, whether the "
                     "run has finished,\n"
                     "the newest step that a restart would take, and its directory. The list is kept in\n"
                     "${XDG_STATE_HOME:-~/.local/state}/cairn/runs.jsonl on the host where srun ran.",
                     "cairn runs --since 12h", [=] { return Runs(*which, invocation->json); });
-  runs->add_option("--job", which->job, "only what this job, or JOB.STEP, has used")->type_name("JOB");
-  runs->add_option(
-          "--since", which->since,
-          "only what was used since: a date, as 2026-03-01 or 2026-03-01T12:00, or how long ago, as 12h")
-      ->type_name("TIME");
-  runs->add_option("-n,--number", which->at_most, "no more than so many")
-      ->check(WholeNumber(1))
-      ->type_name("N");
+  runs.Option("--job", "JOB", &which->job, "only what this job, or JOB.STEP, has used");
+  runs.Option("--since", "TIME", &which->since,
+              "only what was used since: a date, as 2026-03-01 or 2026-03-01T12:00, or how long ago, as 12h");
+  runs.Option("-n,--number", "N", &which->at_most, "no more than so many").Check(WholeNumber(1));
 }
 
 }  // namespace cairn

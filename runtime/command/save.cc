@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -51,18 +50,14 @@ Result<int> Save(const SaveArgs& args, bool json) {
 
 void AddSave(CLI::App* app, Invocation* invocation) {
   auto args = std::make_shared<SaveArgs>();
-  CLI::App* save = AddSubcommand(
+  Subcommand save = AddSubcommand(
       app, invocation, "save",
       "Make a running job save at its next boundary, and wait until the checkpoint is durable. The job goes\n"
       "on. Exits 1, with the reason, when it did not save.",
       "cairn save 4711 --tag before-lr-change", [=] { return Save(*args, invocation->json); });
-  save->add_option("JOB|DIR", args->name, "a job, JOB.STEP, or the run's directory")
-      ->required()
-      ->type_name("");
-  save->add_option("--tag", args->tag, "name the checkpoint; it is then never pruned")->type_name("NAME");
-  save->add_option("--timeout", args->timeout, "how long to wait")
-      ->capture_default_str()
-      ->type_name("DURATION");
+  save.Positional("JOB|DIR", &args->name, "a job, JOB.STEP, or the run's directory");
+  save.Option("--tag", "NAME", &args->tag, "name the checkpoint; it is then never pruned");
+  save.Option("--timeout", "DURATION", &args->timeout, "how long to wait").ShowDefault();
 }
 
 }  // namespace cairn

@@ -1,6 +1,5 @@
 #include "runtime/settings.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -88,7 +87,7 @@ void PrintDocument() {
 
 void AddSettings(CLI::App* app, Invocation* invocation) {
   auto markdown = std::make_shared<bool>(false), man = std::make_shared<bool>(false);
-  CLI::App* settings = AddSubcommand(
+  Subcommand settings = AddSubcommand(
       app, invocation, "settings",
       "List all settings: the option of srun, sbatch and salloc, the environment variable, the default and\n"
       "what it means. An option wins over the environment, which wins over the site's default.",
@@ -104,8 +103,8 @@ void AddSettings(CLI::App* app, Invocation* invocation) {
         }
         return kExitGood;
       });
-  settings->add_flag("--markdown", *markdown, "as the table of docs/reference/settings.md");
-  settings->add_flag("--man", *man, "as the section of docs/man/cairn.7");
+  settings.Flag("--markdown", markdown.get(), "as the table of docs/reference/settings.md");
+  settings.Flag("--man", man.get(), "as the section of docs/man/cairn.7");
 }
 
 }  // namespace cairn

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
 #include <map>
@@ -159,15 +158,13 @@ Result<int> Show(const std::string& target, bool json) {
 
 void AddShow(CLI::App* app, Invocation* invocation) {
   auto target = std::make_shared<std::string>();
-  CLI::App* show = AddSubcommand(
+  Subcommand show = AddSubcommand(
       app, invocation, "show",
       "Show one checkpoint: when and why it was saved and from which one its life went on, its\n"
       "arrays with element type, global shape and memory order, its blobs with what becomes of them\n"
       "on another number of ranks, its files, and the settings that it was saved under.",
       "cairn show /scratch/me/run7@1200", [=] { return Show(*target, invocation->json); });
-  show->add_option("DIR[@STEP|@TAG]", *target, "which checkpoint; without @ the newest")
-      ->required()
-      ->type_name("");
+  show.Positional("DIR[@STEP|@TAG]", target.get(), "which checkpoint; without @ the newest");
 }
 
 }  // namespace cairn

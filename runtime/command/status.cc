@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -116,14 +115,14 @@ Result<int> ShowStatus(const std::string& job_or_dir, bool watch, bool json) {
 void AddStatus(CLI::App* app, Invocation* invocation) {
   auto name = std::make_shared<std::string>();
   auto watch = std::make_shared<bool>(false);
-  CLI::App* status =
+  Subcommand status =
       AddSubcommand(app, invocation, "status",
                     "Ask a running job how it stands: its step, whether a save is under way, what the last "
                     "save cost, what\n"
                     "went wrong last, and whether the job is about to end. JOB is found among `cairn runs`.",
                     "cairn status 4711", [=] { return ShowStatus(*name, *watch, invocation->json); });
-  status->add_flag("--watch", *watch, "again and again, once a second, until the job ends or Ctrl-C");
-  status->add_option("JOB|DIR", *name, "a job, JOB.STEP, or the run's directory")->required()->type_name("");
+  status.Flag("--watch", watch.get(), "again and again, once a second, until the job ends or Ctrl-C");
+  status.Positional("JOB|DIR", name.get(), "a job, JOB.STEP, or the run's directory");
 }
 
 }  // namespace cairn

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -48,16 +47,16 @@ void AddTag(CLI::App* app, Invocation* invocation) {
   auto target = std::make_shared<std::string>();
   auto tag = std::make_shared<std::string>();
   auto remove = std::make_shared<bool>(false);
-  CLI::App* sub = AddSubcommand(
+  Subcommand sub = AddSubcommand(
       app, invocation, "tag",
       "Give a checkpoint a name. It can then be called DIR@NAME everywhere, and is never pruned. A tag\n"
       "names one checkpoint: setting it again moves it. With --remove DIR NAME the name is taken away.",
       "cairn tag /scratch/me/run7@1200 best", [=] {
         return *remove ? Untag(*target, *tag, invocation->json) : Tag(*target, *tag, invocation->json);
       });
-  sub->add_option("DIR@STEP", *target, "which checkpoint; without @ the newest")->required()->type_name("");
-  sub->add_option("NAME", *tag, "letters, digits and . _ + = -")->required()->type_name("");
-  sub->add_flag("--remove", *remove, "take the name away");
+  sub.Positional("DIR@STEP", target.get(), "which checkpoint; without @ the newest");
+  sub.Positional("NAME", tag.get(), "letters, digits and . _ + = -");
+  sub.Flag("--remove", remove.get(), "take the name away");
 }
 
 }  // namespace cairn

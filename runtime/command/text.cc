@@ -49,9 +49,9 @@ std::string Count(size_t n, std::string_view noun) {
   return std::to_string(n) + " " + std::string(noun) + (n == 1 ? "" : "s");
 }
 
-std::string Join(const std::vector<std::string>& parts) {
+std::string Join(const std::vector<std::string>& parts, std::string_view by) {
   std::string out;
-  for (const std::string& part : parts) out += (out.empty() ? "" : ", ") + part;
+  for (const std::string& part : parts) (out += out.empty() ? "" : by) += part;
   return out;
 }
 

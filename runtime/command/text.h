@@ -37,7 +37,7 @@ std::string FormatAge(const std::string& utc, std::time_t now);
 std::string Count(size_t n, std::string_view noun);
 
 // "a, b, c".
-std::string Join(const std::vector<std::string>& parts);
+std::string Join(const std::vector<std::string>& parts, std::string_view by = ", ");
 
 }  // namespace cairn
 

@@ -1,6 +1,5 @@
 #include "runtime/catalog/verify.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -82,19 +81,16 @@ void AddVerify(CLI::App* app, Invocation* invocation) {
   auto target = std::make_shared<std::string>();
   auto threads = std::make_shared<int>(
       static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kMaxDefaultThreads)));
-  CLI::App* verify = AddSubcommand(
+  Subcommand verify = AddSubcommand(
       app, invocation, "verify",
       "Read every byte of one checkpoint and compare it with the checksums. Names each bad block by\n"
       "file and bytes; exits 1 if there is one. Nothing is changed, and a running job may go on saving.",
       "cairn verify /scratch/me/run7@best --threads 8",
       [=] { return Verify(*target, *threads, invocation->json); });
-  verify->add_option("DIR[@STEP|@TAG]", *target, "which checkpoint; without @ the newest")
-      ->required()
-      ->type_name("");
-  verify->add_option("--threads", *threads, "how many threads read")
-      ->check(WholeNumber(1, 256))
-      ->capture_default_str()
-      ->type_name("N");
+  verify.Positional("DIR[@STEP|@TAG]", target.get(), "which checkpoint; without @ the newest");
+  verify.Option("--threads", "N", threads.get(), "how many threads read")
+      .Check(WholeNumber(1, 256))
+      .ShowDefault();
 }
 
 }  // namespace cairn

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -48,7 +47,7 @@ Result<int> Why(const std::string& job_or_dir, bool json) {
 
 void AddWhy(CLI::App* app, Invocation* invocation) {
   auto name = std::make_shared<std::string>();
-  CLI::App* why = AddSubcommand(
+  Subcommand why = AddSubcommand(
       app, invocation, "why",
       "Tell why each life of a run ended (preempted, time limit, cancelled, a lost rank, killed outright), "
       "what\n"
@@ -56,7 +55,7 @@ void AddWhy(CLI::App* app, Invocation* invocation) {
       "whether it was requeued. With a JOB, only that\n"
       "job's lives. Read from journal.jsonl in the run's directory, which outlives truncated logs.",
       "cairn why 4711", [=] { return Why(*name, invocation->json); });
-  why->add_option("JOB|DIR", *name, "a job, JOB.STEP, or the run's directory")->required()->type_name("");
+  why.Positional("JOB|DIR", name.get(), "a job, JOB.STEP, or the run's directory");
 }
 
 }  // namespace cairn

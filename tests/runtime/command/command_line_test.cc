@@ -43,5 +43,14 @@ TEST(CommandLine, SaysWhichNumbersItTakes) {
     EXPECT_THAT(RunCairn({"verify", "/nothing", "--threads", threads}).err, StartsWith("cairn: /nothing"));
 }
 
+TEST(CommandLine, SaysWhichWordsItTakes) {
+  EXPECT_THAT(Refusal({"export", "/x", "/y", "--to", "zip"}),
+              StartsWith("--to: zip not in {safetensors,hf,dcp}\n"));
+  EXPECT_THAT(Refusal({"run", "--ntasks-from", "foo", "srun"}),
+              StartsWith("--ntasks-from: Check foo value in {cpus->1,gpus->2,nodes->0} OR {1,2,0} FAILED\n"));
+  EXPECT_THAT(Refusal({"run", "--ntasks-from", "GPUS", "ls"}),
+              StartsWith("cairn: the command must begin with srun"));
+}
+
 }  // namespace
 }  // namespace cairn
