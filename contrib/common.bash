@@ -15,6 +15,7 @@ build() {
   local options=()
   if command -v ccache >/dev/null; then
     export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=yes  # clones share what they compiled
+    export CCACHE_SLOPPINESS=pch_defines,time_macros  # else it takes nothing that uses a precompiled header
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
   if c++ -fuse-ld=mold -x c++ -o /dev/null - <<<'int main() {}' 2>/dev/null; then

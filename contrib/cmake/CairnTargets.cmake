@@ -4,7 +4,8 @@
 add_custom_target(installed)
 
 add_library(cairn_flags INTERFACE)
-target_include_directories(cairn_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+# Not the folder of the build: the compiler's cache serves all builds whose commands are the same.
+target_include_directories(cairn_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(cairn_flags INTERFACE
   $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers>
   $<$<COMPILE_LANG_AND_ID:Fortran,GNU>:-Wall -Wextra -Wno-compare-reals>
@@ -45,11 +46,16 @@ function(cairn_add_backend name)
   install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/cairn COMPONENT runtime)
 endfunction()
 
-# cairn_add_test(<name> SOURCES … LIBS …): a GoogleTest program, one ctest entry for each test in it.
-function(cairn_add_test name)
+# cairn_add_test_program(<name> SOURCES … LIBS …): a GoogleTest program.
+function(cairn_add_test_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE cairn_flags ${ARG_LIBS} GTest::gmock GTest::gtest_main)
-  target_compile_options(${name} PRIVATE -O0)  # optimising GoogleTest's templates takes the compiler twice as long
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} cairn_test_flags GTest::gtest_main)
+  target_precompile_headers(${name} REUSE_FROM cairn_test_headers)
+endfunction()
+
+# cairn_add_test(<name> SOURCES … LIBS …): the same, with one ctest entry for each test in it.
+function(cairn_add_test name)
+  cairn_add_test_program(${name} ${ARGN})
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 400)  # the longest takes half a minute, but not on every machine
 endfunction()

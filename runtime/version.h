@@ -3,7 +3,9 @@
 #define CAIRN_RUNTIME_VERSION_H_
 
 namespace cairn {
-inline constexpr char kVersion[] = "@PROJECT_VERSION@";
-}
+
+extern const char kVersion[];  // "0.1.0"
+
+}  // namespace cairn
 
 #endif  // CAIRN_RUNTIME_VERSION_H_

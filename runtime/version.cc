@@ -1,0 +1,7 @@
+#include "runtime/version.h"
+
+namespace cairn {
+
+const char kVersion[] = CAIRN_VERSION;
+
+}  // namespace cairn
