@@ -217,7 +217,8 @@ Status Session::Finalize() {
   const Inside inside(this);
   const Status status = boundary_.Finish();
   if (status.ok() || !told_to_leave_) return status;
-  if (boot_.rank == 0) log_->Info("the program has come to its end while the job is ending: its last steps are not saved");
+  if (boot_.rank == 0)
+    log_->Info("the program has come to its end while the job is ending: its last steps are not saved");
   return OkStatus();
 }
 
