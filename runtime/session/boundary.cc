@@ -12,13 +12,20 @@ namespace cairn {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+std::function<void(const Status& thrown)> WarnOf(Log* log) {
+  return [log](const Status& thrown) { log->Warn("work on a save has failed: ", thrown.message()); };
+}
+
+}  // namespace
+
 Boundary::Boundary(const Bootstrap& boot, Log* log, Send send)
     : boot_(boot),
       log_(log),
       send_(std::move(send)),
       member_({.boundary_wait = boot.settings.boundary_wait}),
-      drainer_([log](const Status& thrown) { log->Warn("work on a save has failed: ", thrown.message()); }),
-      copier_([log](const Status& thrown) { log->Warn("work on a save has failed: ", thrown.message()); }) {}
+      copier_(WarnOf(log)) {}
 
 void Boundary::Equip(Result<std::unique_ptr<Saver>> saver, std::unique_ptr<PartnerLink> partner) {
   const Lock lock(mutex_);
@@ -28,6 +35,8 @@ void Boundary::Equip(Result<std::unique_ptr<Saver>> saver, std::unique_ptr<Partn
   if (!saver.ok()) return;
   saver_ = *std::move(saver);
   partner_ = std::move(partner);
+  while (drainers_.size() < static_cast<size_t>(saver_->slots()))
+    drainers_.push_back(std::make_unique<Worker>(WarnOf(log_)));
 }
 
 void Boundary::SetCount(int64_t count) {
@@ -215,9 +224,9 @@ void Boundary::Carry(agreement::MemberActions actions, Lock& lock) {
         snapshot_ = *snapshot;
       }
     } else if (auto* drain = std::get_if<agreement::StartDrain>(&action)) {
-      saver_->BeginDrain();
+      const auto slot = static_cast<size_t>(saver_->BeginDrain());
       SayDrain();
-      drainer_.Run([this, order = *drain] { Drain(order); });
+      drainers_[slot]->Run([this, order = *drain] { Drain(order); });
     } else if (auto* ended = std::get_if<agreement::Ended>(&action)) {
       End(*ended);
     } else if (auto* answered = std::get_if<agreement::Answered>(&action)) {
@@ -234,7 +243,7 @@ void Boundary::Carry(agreement::MemberActions actions, Lock& lock) {
 void Boundary::Drain(const agreement::StartDrain& order) {
   Lock lock(mutex_);
   Saver::Save* const save = saver_->EnterDrain(order.id);
-  if (save == nullptr) return;  // it has ended while an earlier one kept this thread
+  if (save == nullptr) return;  // it has ended before this thread came to it
   lock.unlock();
   const Result<MemberRecord> record = [&]() -> Result<MemberRecord> {
     try {
@@ -336,9 +345,14 @@ void Boundary::DrainOut(milliseconds bound) {
   if (saver_) saver_->Cancel();
 }
 
+bool Boundary::IsIdle(milliseconds bound) {
+  return copier_.IsIdle(bound) && std::all_of(drainers_.begin(), drainers_.end(),
+                                              [&](const auto& drainer) { return drainer->IsIdle(bound); });
+}
+
 void Boundary::EndThreads() {
   copier_.Join();
-  drainer_.Join();
+  for (const auto& drainer : drainers_) drainer->Join();
   partner_.reset();
 }
 

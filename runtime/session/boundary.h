@@ -4,7 +4,7 @@
 // Threads.
 //   application   Pass, Arrive, Fence, QuietBegin, QuietEnd, Save, Wait, Finish: one at a time, as cairn.h demands
 //   loop          OnMessage, OnTrigger, OnLeaderGone, Hurry, Sample, progress
-//   drainer       its own: drains. It may stay in one for as long as the file system hangs
+//   drainers      its own, one for each slot: drains. One may stay in a drain for as long as the file system hangs, and holds up no other
 //   copier        its own: snapshots of a quiet member, and the end of late copies. Nothing of it touches the directory
 // They meet under mutex_: the member machine and the saver are guarded by it. Pass takes no lock.
 //
@@ -24,6 +24,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/agreement/member.h"
 #include "runtime/log/log.h"
@@ -83,9 +84,9 @@ class Boundary {
   void Sample();    // twice a second: the step period, and the drain's progress for the leader
   agreement::Progress progress() const { return {count_.load(std::memory_order_seq_cst), period_}; }
 
-  // The process leaves; any thread but the drainer and the copier. Waits, bounded, for what is staged to be durable, then cancels what is still being written.
+  // The process leaves; any thread but the drainers and the copier. Waits, bounded, for what is staged to be durable, then cancels what is still being written.
   void DrainOut(std::chrono::milliseconds bound);
-  bool IsIdle(std::chrono::milliseconds bound) { return copier_.IsIdle(bound) && drainer_.IsIdle(bound); }
+  bool IsIdle(std::chrono::milliseconds bound);
   void EndThreads();  // after IsIdle
 
  private:
@@ -138,7 +139,8 @@ class Boundary {
   Nanoseconds period_{};
   std::chrono::steady_clock::time_point drain_said_{};
 
-  Worker drainer_, copier_;
+  std::vector<std::unique_ptr<Worker>> drainers_;  // by slot; all are there after Equip
+  Worker copier_;
 };
 
 }  // namespace cairn

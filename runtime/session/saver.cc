@@ -209,13 +209,14 @@ Status Saver::Copy(const SnapshotStamp& stamp, std::string_view metrics) {
 
 Status Saver::FinishCopy() { return current_->slot->Finish(snapshot_); }
 
-void Saver::BeginDrain() {
+int Saver::BeginDrain() {
   staging_.pool.Complete(current_->slot);
   staging_.pool.BeginDrain(current_->slot);
   current_->complete = true;
   current_->drain = Save::DrainState::kQueued;
   current_->drain_began_ns = NowNs();
   pace_from_ = {current_->control->bytes_written(), current_->drain_began_ns};
+  return current_->slot->number();
 }
 
 Saver::Save* Saver::EnterDrain(uint64_t save_id) {

@@ -4,11 +4,11 @@
 // left for the next life, as by a process that was killed.
 //
 // A drain that does not return when its save has ended (the file system hangs) keeps its slot, and nothing else: the next save takes another one, and
-// its drain waits until the file system answers. Where ranks fill images together (memory_slot.h) the next save waits, too: all must take the
+// is drained by a thread of its own, if the file system has answered the leader. Where ranks fill images together (memory_slot.h) the next save waits, too: all must take the
 // slots of the same number, and only the first one knows of the drain.
 //
 // Made in cairn_restore, when the merged state is known. Acquire, Begin…, Enter…, …Ended, Settle, Cancel, Hurry, busy, stuck and seen under the boundary's mutex; Copy by whichever
-// thread takes the snapshot, while the state stands still; Drain on the worker.
+// thread takes the snapshot, while the state stands still; Drain on the worker of the slot.
 #ifndef CAIRN_RUNTIME_SESSION_SAVER_H_
 #define CAIRN_RUNTIME_SESSION_SAVER_H_
 
@@ -69,6 +69,7 @@ class Saver {
 
   // kUnavailable naming an item whose memory the program has taken back: there is nothing to copy.
   Status HaveMemory() const;
+  int slots() const { return staging_.pool.size(); }
   // There is no slot as long as the drain or the partner's copy of a save that has ended has not returned.
   bool busy() const;
   // The boundary of a save that ended more than `patience` ago, and whose drain has not returned.
@@ -80,8 +81,8 @@ class Saver {
   Status Copy(const SnapshotStamp& stamp, std::string_view metrics);
   bool copies_late() const { return snapshot_.late(); }
   Status FinishCopy();
-  // All members have staged: the slot is complete, and a worker will drain it.
-  void BeginDrain();
+  // All members have staged: the slot is complete, and its worker will drain it. The slot's number.
+  int BeginDrain();
   // A save that has got a slot.
   struct Save;
   // The worker has come to this drain, and calls Drain and DrainEnded next. Null: the save has ended before, and there is nothing to do.

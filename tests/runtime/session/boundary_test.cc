@@ -31,9 +31,14 @@ class Disk {
     const std::lock_guard lock(mutex_);
     hangs_ = true;
   }
+  // One call, and no other meanwhile.
+  void HangOnce() {
+    const std::lock_guard lock(mutex_);
+    hangs_ = once_ = true;
+  }
   void Answer() {
     const std::lock_guard lock(mutex_);
-    hangs_ = false;
+    hangs_ = once_ = false;
     changed_.notify_all();
   }
   bool AwaitVictim() {
@@ -42,7 +47,7 @@ class Disk {
   }
   void Pass() {
     std::unique_lock lock(mutex_);
-    if (!hangs_) return;
+    if (!hangs_ || (once_ && victims_ > 0)) return;
     ++victims_;
     changed_.notify_all();
     changed_.wait(lock, [this] { return !hangs_; });
@@ -52,7 +57,7 @@ class Disk {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool hangs_ = false;
+  bool hangs_ = false, once_ = false;
   int victims_ = 0;
 };
 Disk disk;
@@ -185,6 +190,30 @@ TEST_F(BoundaryTest, SavesToMemoryWhileTheDiskHangsAndToDiskAsSoonAsItAnswers) {
   EXPECT_NE(hangs, std::string::npos) << said;
   EXPECT_EQ(said.find("does not answer", hangs + 20), std::string::npos) << said;  // once
   EXPECT_THAT(said, HasSubstr("/runs/mine answers again"));
+}
+
+TEST_F(BoundaryTest, ADrainThatHangsHoldsUpNoOther) {
+  boot_.settings.boundary_wait = seconds(0);
+  boundary_->Equip(rank_.MakeSaver(0), nullptr);
+  disk.HangOnce();
+  Clear(1, 1);
+  Step(1);
+  Await<Staged>();
+  Say(agreement::Drain{1, rank_.dir.path()});
+  ASSERT_TRUE(disk.AwaitVictim());
+  Say(Drop{.id = 1, .all_staged = true});
+  for (const int64_t step : {2, 3}) {
+    Clear(static_cast<SaveId>(step), step);
+    Step(step);
+    Await<Staged>();
+    const std::string later = rank_.dir / ("later" + std::to_string(step));
+    ASSERT_TRUE(MakeDirectories(later).ok());
+    Say(agreement::Drain{static_cast<SaveId>(step), later});
+    Await<Record>();
+    Say(Committed{static_cast<SaveId>(step)});
+  }
+  EXPECT_THAT(Said(), Not(HasSubstr("answers again")));
+  disk.Answer();
 }
 
 }  // namespace
