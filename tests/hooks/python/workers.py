@@ -30,6 +30,7 @@ def main():
         optimizer.step()
         run.step()
         print("step", run.steps_done, flush=True)
+    sources.clear()  # ends the workers: one of the fork server would keep that, and be kept by it, for ever
     print("done", flush=True)
     os._exit(0)
 
